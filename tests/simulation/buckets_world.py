@@ -41,7 +41,8 @@ KEEPS: Final = 0.2
 """How often claims are kept behind a poll."""
 LATE_MS: Final = DEAD_MS + 2 * HEARTBEAT_MS + 2 * POLL_MS
 """How long a bucket may be with a server that does nothing: until it is dead, a beat before that, one more where the
-leader itself stood still and lets the others speak first, and two polls to assign it."""
+leader itself stood still and lets the others speak first, and two polls to assign it. While no leader does anything,
+until its lease ends and another one is elected, time does not count."""
 SERVERS_MAX: Final = 5
 TABLES: Final = [TableName("lake", ("db",), f"t{number}") for number in range(40)]
 _LIVE: Final = select(server_sessions.c.session).where(server_sessions.c.ended_at.is_(None))
@@ -303,7 +304,8 @@ class BucketsWorld:
         with reading(self.engine) as connection:
             state = self.reader._state(connection)
         idle = {(one.bucket, one.epoch) for one in state.buckets.values() if one.session not in doing}
-        self.idle_since = {key: self.idle_since.get(key, now) for key in idle}
+        unled_ms = 0 if self.leader is not None and self.runs(self.leader) else POLL_MS
+        self.idle_since = {key: self.idle_since.get(key, now) + unled_ms for key in idle}
         late = [key for key, since in self.idle_since.items() if now - since > self.late_ms]
         if late:
             raise Broken(f"buckets {sorted(late)[:5]} are with a server that does nothing for over {self.late_ms} ms")

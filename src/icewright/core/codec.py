@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NewType, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from icewright.core.errors import InvalidMessage
 
@@ -60,7 +60,18 @@ def to_json(value: Any) -> Any:
 
 def from_json(cls: type[T], data: Any) -> T:
     """A ``cls`` from what ``json.loads`` gave. Raises :class:`InvalidMessage` with the path of what is wrong."""
-    return cast("T", _reader(cast("Any", cls))(data, "$"))
+    try:
+        return cast("T", _reader(cast("Any", cls))(data))
+    except _Wrong as error:
+        raise InvalidMessage(f"${error.place}: {error.what}") from error
+
+
+class _Wrong(Exception):
+    """What is wrong, and at which place below what was read."""
+
+    def __init__(self, what: str, place: str = "") -> None:
+        super().__init__(what, place)
+        self.what, self.place = what, place
 
 
 def _kind_of(cls: Any) -> str | None:
@@ -106,14 +117,15 @@ def _write_mapping(value: Mapping[Any, Any]) -> Any:
     return [[to_json(key), to_json(item)] for key, item in value.items()]
 
 
-Reader = Callable[[Any, str], Any]
+Reader = Callable[[Any], Any]
+"""Raises :class:`_Wrong`. Places are found once something is wrong: to know them always takes longer than to read."""
 
 
 @cache
 def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one return per kind of type reads best
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
-        return lambda data, _path: data
+        return lambda data: data
     if isinstance(hint, NewType):
         return _reader(hint.__supertype__)
     if hint is None or hint is type(None):
@@ -133,49 +145,68 @@ def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one return per kind of type
     return _scalar_reader(hint)
 
 
-def _read_none(data: Any, path: str) -> None:
+def _raise_first(parts: Iterable[tuple[str, Reader, Any]]) -> NoReturn:
+    """Raise what is wrong with the first wrong one of some parts: of each its place, how it is read, and what it is."""
+    for place, reader, data in parts:
+        try:
+            reader(data)
+        except _Wrong as error:
+            raise _Wrong(error.what, place + error.place) from error
+    raise AssertionError("something read differently for the second time")
+
+
+def _read_none(data: Any) -> None:
     if data is not None:
-        raise InvalidMessage(f"{path}: expected null")
+        raise _Wrong("expected null")
 
 
 def _scalar_reader(cls: type) -> Reader:
-    def read(data: Any, path: str) -> Any:
-        if cls is float and isinstance(data, int) and not isinstance(data, bool):
+    def read(data: Any) -> Any:
+        if type(data) is cls:
+            return data
+        if cls is float and type(data) is int:
             return float(data)
-        if type(data) is not cls:
-            raise InvalidMessage(f"{path}: expected {cls.__name__}, found {type(data).__name__}")
-        return data
+        raise _Wrong(f"expected {cls.__name__}, found {type(data).__name__}")
 
     return read
 
 
 def _enum_reader(cls: type[Enum]) -> Reader:
-    def read(data: Any, path: str) -> Enum:
+    def read(data: Any) -> Enum:
         try:
             return cls(data)
         except ValueError as error:
             allowed = ", ".join(str(member.value) for member in cls)
-            raise InvalidMessage(f"{path}: {data!r} is none of {allowed}") from error
+            raise _Wrong(f"{data!r} is none of {allowed}") from error
 
     return read
 
 
 def _sequence_reader(item: Reader, build: Callable[[list[Any]], Any]) -> Reader:
-    def read(data: Any, path: str) -> Any:
+    def read(data: Any) -> Any:
         if not isinstance(data, list):
-            raise InvalidMessage(f"{path}: expected an array")
-        return build([item(element, f"{path}[{index}]") for index, element in enumerate(data)])
+            raise _Wrong("expected an array")
+        try:
+            return build([item(element) for element in data])
+        except _Wrong:
+            _raise_first((f"[{index}]", item, element) for index, element in enumerate(data))
 
     return read
 
 
 def _mapping_reader(key: Reader, value: Reader) -> Reader:
-    def read(data: Any, path: str) -> Any:
-        if isinstance(data, Mapping):
-            return {key(k, path): value(v, f"{path}.{k}") for k, v in data.items()}
-        if isinstance(data, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in data):  # noqa: PLR2004 - pairs
-            return {key(k, path): value(v, f"{path}[{k}]") for k, v in data}
-        raise InvalidMessage(f"{path}: expected an object")
+    def read(data: Any) -> Any:
+        pairs: Iterable[Any]
+        if isinstance(data, dict):
+            pairs, place = data.items(), ".{}"
+        elif isinstance(data, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in data):  # noqa: PLR2004 - pairs
+            pairs, place = data, "[{}]"
+        else:
+            raise _Wrong("expected an object")
+        try:
+            return {key(k): value(v) for k, v in pairs}
+        except _Wrong:
+            _raise_first(part for k, v in pairs for part in (("", key, k), (place.format(k), value, v)))
 
     return read
 
@@ -184,48 +215,47 @@ def _union_reader(members: tuple[Any, ...]) -> Reader:
     kinds = {kind: _reader(member) for member in members if (kind := _kind_of(member)) is not None}
     others = [_reader(member) for member in members if _kind_of(member) is None]
 
-    def read(data: Any, path: str) -> Any:
-        if kinds and isinstance(data, Mapping):
+    def read(data: Any) -> Any:
+        if kinds and isinstance(data, dict):
             kind = data.get("kind")
             tagged = kinds.get(kind) if isinstance(kind, str) else None
             if tagged is None:
-                raise InvalidMessage(f"{path}.kind: {kind!r} is none of {', '.join(sorted(kinds))}")
-            return tagged(data, path)
+                raise _Wrong(f"{kind!r} is none of {', '.join(sorted(kinds))}", ".kind")
+            return tagged(data)
         if data is None and _read_none in others:
             return None
-        problem: InvalidMessage | None = None
+        problem: _Wrong | None = None
         for reader in others:
             try:
-                return reader(data, path)
-            except InvalidMessage as error:
+                return reader(data)
+            except _Wrong as error:
                 problem = problem or error
-        raise problem or InvalidMessage(f"{path}: not of any expected type")
+        raise problem or _Wrong("not of any expected type")
 
     return read
 
 
 def _dataclass_reader(cls: Any) -> Reader:
-    hints = get_type_hints(cls, include_extras=True)
-    kind = _kind_of(cls)
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    readers: dict[str, Reader] = {}
+    hints, kind, fields = get_type_hints(cls, include_extras=True), _kind_of(cls), dataclasses.fields(cls)
+    allowed = frozenset(field.name for field in fields) | ({"kind"} if kind else frozenset())
+    required = frozenset(field.name for field in fields if _required(field))
+    readers: list[tuple[str, Reader]] = []
 
-    def read(data: Any, path: str) -> Any:
-        if not isinstance(data, Mapping):
-            raise InvalidMessage(f"{path}: expected an object")
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise _Wrong("expected an object")
         if not readers:  # filled on first use, so that types may refer to themselves
-            readers.update({name: _reader(hints[name]) for name in fields})
-        extra = data.keys() - readers.keys() - ({"kind"} if kind else set())
-        if extra:
-            raise InvalidMessage(f"{path}: unknown field {min(extra, key=str)!r}")
+            readers.extend([(field.name, _reader(hints[field.name])) for field in fields])
+        if not allowed.issuperset(data):
+            raise _Wrong(f"unknown field {min(data.keys() - allowed, key=str)!r}")
         if kind is not None and data.get("kind") != kind:
-            raise InvalidMessage(f"{path}.kind: expected {kind!r}")
-        values = {}
-        for name, reader in readers.items():
-            if name in data:
-                values[name] = reader(data[name], f"{path}.{name}")
-            elif _required(fields[name]):
-                raise InvalidMessage(f"{path}: missing field {name!r}")
+            raise _Wrong(f"expected {kind!r}", ".kind")
+        if not required <= data.keys():
+            raise _Wrong(f"missing field {next(name for name, _ in readers if name in required - data.keys())!r}")
+        try:
+            values = {name: reader(data[name]) for name, reader in readers if name in data}
+        except _Wrong:
+            _raise_first((f".{name}", reader, data[name]) for name, reader in readers if name in data)
         return cls(**values)
 
     return read

@@ -6,6 +6,7 @@ Buckets are an eighth of an octave wide (9 %), so an answer about a threshold is
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from icewright.model.iceberg.inventory import BUCKETS_PER_OCTAVE, SizeHistogram
 
@@ -62,9 +63,13 @@ def small(histogram: SizeHistogram, threshold_bytes: int) -> tuple[int, int]:
     Bucket-granular: a file counts as small when its bucket lies below the threshold's own. So none is counted that
     is not small, and those within 9 % under the threshold are left out.
     """
-    edge = bucket(threshold_bytes)
+    edge = _edge(threshold_bytes)
     below = [entry for key, entry in histogram.buckets.items() if key < edge]
     return sum(files for files, _ in below), sum(size for _, size in below)
+
+
+_edge = lru_cache(maxsize=256)(bucket)
+"""Of a threshold, which many partitions have in common."""
 
 
 def upto(histogram: SizeHistogram, size_bytes: int) -> tuple[int, int]:

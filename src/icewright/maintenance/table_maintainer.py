@@ -19,6 +19,7 @@ from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, 
 from icewright.core.reasons import lasting
 from icewright.core.times import NEVER, Instant
 from icewright.feed.publisher import FeedPublisher
+from icewright.inventory.arithmetic import avoidable_files
 from icewright.maintenance.dispatch.dispatcher import Dispatcher
 from icewright.maintenance.dispatch.late_commits import LateCommits
 from icewright.maintenance.first_run_approval import FirstRunApproval
@@ -42,7 +43,6 @@ from icewright.model.work.figures import Listed, SeriesPoint
 from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.observation.access import AccessBook
-from icewright.observation.figures import figures_view
 from icewright.observation.health import listed, listed_with_problem, series_point
 from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName, Seen
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
@@ -385,7 +385,11 @@ class TableMaintainer:
 
     def _judged_by(self, observation: Observation, policy: Policy) -> Policy | None:
         """The policy with what is known of queries, by which small files are judged; None where there are none."""
-        if not figures_view(observation.inventory.partitions, policy).avoidable_files:
+        small_bytes, least = policy.small_file_size_bytes, policy.min_input_files
+        if not any(
+            avoidable_files(each.counts, small_file_size_bytes=small_bytes, min_input_files=least)
+            for each in observation.inventory.partitions
+        ):
             return None
         return self._planner.with_queries(policy, observation.metadata)
 

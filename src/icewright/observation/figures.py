@@ -43,8 +43,8 @@ def partition_view(
     statistics: PartitionStatistics, policy: Policy, optimized_at: Instant | None = None
 ) -> PartitionView:
     """One partition, small files and ratio by the table's own policy."""
-    counts = statistics.counts
-    small_files, small_bytes = histogram.small(counts.sizes, policy.small_file_size_bytes)
+    counts, threshold_bytes = statistics.counts, policy.small_file_size_bytes
+    small_files, small_bytes = histogram.small(counts.sizes, threshold_bytes)
     return PartitionView(
         path=statistics.path,
         spec_id=statistics.partition.spec_id,
@@ -62,7 +62,7 @@ def partition_view(
         formats={kind.value: files for kind, files in counts.formats.items()},
         optimization_ratio=optimization_ratio(
             counts,
-            small_file_size_bytes=policy.small_file_size_bytes,
+            small_file_size_bytes=threshold_bytes,
             target_file_size_bytes=policy.output_size_bytes_max,
             min_input_files=policy.min_input_files,
         ),
@@ -70,7 +70,7 @@ def partition_view(
         optimized_at=optimized_at,
         avoidable_files=avoidable_files(
             counts,
-            small_file_size_bytes=policy.small_file_size_bytes,
+            small_file_size_bytes=threshold_bytes,
             min_input_files=policy.min_input_files,
         ),
     )

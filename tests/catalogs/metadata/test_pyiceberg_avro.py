@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.avro.encoder import BinaryEncoder
+from pyiceberg.avro.reader import BinaryReader, IntegerReader, ListReader, MapReader, OptionReader
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestContent, ManifestFile, write_manifest_list
 
-from icewright.catalogs.metadata.avro import AvroRecords
+from icewright.catalogs.metadata.avro import AvroRecords, _quick
 from icewright.catalogs.metadata.avro_decoder import CheckedDecoder
 from icewright.catalogs.metadata.manifests import _MANIFESTS
 from icewright.core.errors import Unreadable
@@ -88,6 +90,62 @@ def test_passing_over_integers_and_bytes_is_reading_them(
         cut = draw.draw(st.integers(0, len(data) - 1))
         with pytest.raises(EOFError):
             CheckedDecoder(data[:cut]).skip_int_bytes(len(pairs))
+
+
+LONG, BYTES = (cast("Any", reader)() for reader in (IntegerReader, BinaryReader))
+OPTIONS = {
+    "ints": (ListReader(LONG), NUMBERS.map(encoded)),
+    "pairs": (MapReader(LONG, LONG), st.tuples(NUMBERS, NUMBERS).map(lambda pair: encoded(pair[0]) + encoded(pair[1]))),
+    "bytes": (
+        MapReader(LONG, BYTES),
+        st.tuples(NUMBERS, st.binary(max_size=70)).map(lambda pair: encoded(pair[0]) + of_length(pair[1])),
+    ),
+}
+
+
+def of_length(value: bytes) -> bytes:
+    return encoded(len(value)) + value
+
+
+@st.composite
+def optional_blocks(draw: st.DrawFn, item: st.SearchStrategy[bytes]) -> bytes:
+    """An option in any form that Avro has: nothing, or blocks with or without their size."""
+    if draw(st.booleans()):
+        return encoded(0)
+    data = encoded(1)
+    for items in draw(st.lists(st.lists(item, min_size=1, max_size=80), max_size=2)):
+        block = b"".join(items)
+        data += encoded(-len(items)) + of_length(block) if draw(st.booleans()) else encoded(len(items)) + block
+    return data + encoded(0)
+
+
+@each_case("kind", sorted(OPTIONS))
+@given(draw=st.data(), rest=st.binary(max_size=3))
+def test_passing_over_an_option_is_reading_it(kind: str, draw: st.DataObject, rest: bytes) -> None:
+    option, item = OPTIONS[kind]
+    data, reader = draw.draw(optional_blocks(item)), _quick(OptionReader(option))
+    ours, theirs = CheckedDecoder(data + rest), StreamingBinaryDecoder(data + rest)
+    reader.skip(ours)
+    OptionReader(option).skip(theirs)
+    assert ours.tell() == theirs.tell() == len(data)
+    assert reader.read(CheckedDecoder(data)) == OptionReader(option).read(StreamingBinaryDecoder(data))
+    with pytest.raises(EOFError):
+        reader.skip(CheckedDecoder(data[: draw.draw(st.integers(0, len(data) - 1))]))
+
+
+@each_case("kind", sorted(OPTIONS))
+@given(data=st.binary(max_size=8))
+def test_an_option_of_other_bytes_is_passed_over_as_pyiceberg_does(kind: str, data: bytes) -> None:
+    option, reader = OPTIONS[kind][0], _quick(OptionReader(OPTIONS[kind][0]))
+    ours, plain = CheckedDecoder(data), CheckedDecoder(data)
+    try:
+        OptionReader(option).skip(plain)
+    except (EOFError, ValueError):
+        with pytest.raises((EOFError, ValueError)):
+            reader.skip(ours)
+    else:
+        reader.skip(ours)
+        assert ours.tell() == plain.tell()
 
 
 @each_case("data", [b"\xff" * 11 + b"\x00", b"\x00\x01", b"\x00\xff\xff\xff\xff\x0f"])

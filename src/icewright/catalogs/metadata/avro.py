@@ -29,7 +29,7 @@ from pyiceberg.schema import Schema, visit_with_partner
 from pyiceberg.types import IcebergType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
-from icewright.catalogs.metadata.avro_decoder import CheckedDecoder
+from icewright.catalogs.metadata.avro_decoder import CheckedDecoder, OptionalBlock, ints, ints_with_short_bytes
 from icewright.catalogs.metadata.bounded_reader import read_whole, unpack_block
 
 _MAGIC = b"Obj\x01"
@@ -109,7 +109,7 @@ def _quick(reader: Reader) -> Reader:
         case StructReader():
             return _StructReader(tuple((position, _quick(field)) for position, field in reader.field_readers))
         case OptionReader():
-            return OptionReader(_quick(reader.option))
+            return _option(_quick(reader.option))
         case ListReader():
             return ListReader(_quick(reader.element))
         case MapReader() if isinstance(reader.key, IntegerReader) and isinstance(
@@ -143,13 +143,44 @@ class _StructReader(Reader):
             skip(decoder)
 
 
+_INTS = OptionalBlock(ints)
+_PAIRS_OF_INTS = OptionalBlock(lambda count: ints(2 * count))
+_INTS_WITH_BYTES = OptionalBlock(ints_with_short_bytes)
+
+
+def _option(reader: Reader) -> OptionReader:
+    match reader:
+        case ListReader() if isinstance(reader.element, IntegerReader):
+            return _QuickOptionReader(reader, _INTS)
+        case _QuickMapReader() if isinstance(reader.value, IntegerReader):
+            return _QuickOptionReader(reader, _PAIRS_OF_INTS)
+        case _QuickMapReader():
+            return _QuickOptionReader(reader, _INTS_WITH_BYTES)
+        case _:
+            return OptionReader(reader)
+
+
+class _QuickOptionReader(OptionReader):
+    """Passes over the whole option at once where it is like most are; reads as PyIceberg's does."""
+
+    _block: OptionalBlock
+
+    def __init__(self, option: Reader, block: OptionalBlock) -> None:
+        super().__init__(option)
+        object.__setattr__(self, "_block", block)
+
+    def skip(self, decoder: BinaryDecoder) -> None:
+        """Pass over the option."""
+        if not _checked(decoder).skip_option(self._block):
+            super().skip(decoder)
+
+
 class _QuickMapReader(MapReader):
     """Passes over a block of a map at once; reads as PyIceberg's does."""
 
     def skip(self, decoder: BinaryDecoder) -> None:
-        """Pass over the map. What is decoded here is always decoded by ours."""
-        if not isinstance(decoder, CheckedDecoder):
-            raise TypeError(f"a {type(decoder).__name__} does not check where it reads")
+        """Pass over the map."""
+        decoder = _checked(decoder)
         while (count := decoder.read_int()) != 0:
             if count < 0:
                 decoder.skip(decoder.read_int())
@@ -157,6 +188,13 @@ class _QuickMapReader(MapReader):
                 decoder.skip_ints(2 * count)
             else:
                 decoder.skip_int_bytes(count)
+
+
+def _checked(decoder: BinaryDecoder) -> CheckedDecoder:
+    """The same: what is decoded here is always decoded by ours."""
+    if not isinstance(decoder, CheckedDecoder):
+        raise TypeError(f"a {type(decoder).__name__} does not check where it reads")
+    return decoder
 
 
 class _PartlyWanted(SchemaPartnerAccessor):

@@ -14,6 +14,8 @@ from functools import cache
 from pyiceberg.avro.decoder import BinaryDecoder
 
 _VARINT_BITS = 64
+_MORE = 0x80
+"""From here on a byte has the bit that says that more follows."""
 _AT_ONCE = 64
 _INT = rb"(?>[\x80-\xff]{0,9}[\x00-\x7f])"
 """An integer: bytes with the bit that says that more follows, then one without; ten at most."""
@@ -57,8 +59,11 @@ class CheckedDecoder(BinaryDecoder):
         data, position = self._data, self._position
         try:
             byte = data[position]
+            if byte < _MORE:  # as most are
+                self._position = position + 1
+                return (byte >> 1) ^ -(byte & 1)
             number, shift = byte & 0x7F, 7
-            while byte & 0x80:  # the bit that says that more follows; most have one byte
+            while byte >= _MORE:
                 if shift >= _VARINT_BITS:
                     raise ValueError(f"an integer of more than {_VARINT_BITS} bits at byte {self._position}")
                 position += 1
@@ -86,6 +91,15 @@ class CheckedDecoder(BinaryDecoder):
     def skip_int(self) -> None:
         """Pass over an integer."""
         self.read_int()
+
+    def skip_option(self, blocks: OptionalBlock) -> bool:
+        """Pass over an optional list or map; False, without passing over anything, where no pattern is like it."""
+        data, position = self._data, self._position
+        found = blocks.pattern_of(data[position : position + 2]).match(data, position)
+        if found is None:
+            return False
+        self._position = found.end()
+        return True
 
     def skip_ints(self, count: int) -> None:
         """Pass over integers."""
@@ -116,11 +130,48 @@ class CheckedDecoder(BinaryDecoder):
 
 # Most of a manifest are maps from columns to numbers and bytes that nobody here wants: to pass over them byte by byte
 # takes longer than everything else. Regular expressions run in C, never look beyond their data, and say when it ends.
-@cache
-def _ints(count: int) -> re.Pattern[bytes]:
-    return re.compile(b"%s{%d}" % (_INT, count))
+def ints(count: int) -> bytes:
+    """The pattern of so many integers."""
+    return b"%s{%d}" % (_INT, count)
 
 
-@cache
-def _ints_with_short_bytes(count: int) -> re.Pattern[bytes]:
-    return re.compile(b"(?>%s(?:%s)){%d}" % (_INT, _SHORT, count), re.DOTALL)
+def ints_with_short_bytes(count: int) -> bytes:
+    """The pattern of so many integers, each with less than 64 bytes behind it."""
+    return b"(?>%s(?:%s)){%d}" % (_INT, _SHORT, count)
+
+
+class OptionalBlock:
+    """Patterns of an optional list or map by its first two bytes: whether it is there, and how many items it has.
+
+    ``items`` gives the pattern of so many items.
+    """
+
+    def __init__(self, items: Callable[[int], bytes]) -> None:
+        self._items = items
+        self._patterns: dict[bytes, re.Pattern[bytes]] = {}
+
+    def pattern_of(self, head: bytes) -> re.Pattern[bytes]:
+        """One that matches nothing where items come in several blocks, or are 64 or more."""
+        found = self._patterns.get(head)
+        if found is None:
+            pattern = self._pattern(head)
+            if pattern is None:
+                return _NOTHING
+            found = self._patterns[head] = re.compile(pattern, re.DOTALL)
+        return found
+
+    def _pattern(self, head: bytes) -> bytes | None:
+        match list(head):
+            case [0, *_]:
+                return b"\x00"
+            case [2, 0]:
+                return b"\x02\x00"
+            case [2, twice] if twice < _MORE and twice % 2 == 0:
+                return re.escape(head) + self._items(twice // 2) + b"\x00"
+            case _:
+                return None
+
+
+_NOTHING = re.compile(b"(?!)")
+_ints = cache(lambda count: re.compile(ints(count)))
+_ints_with_short_bytes = cache(lambda count: re.compile(ints_with_short_bytes(count), re.DOTALL))
