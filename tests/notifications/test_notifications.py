@@ -14,6 +14,7 @@ import pytest
 
 from icewright.config.model import Config
 from icewright.configuration.load import load_config
+from icewright.core import system_clock
 from icewright.core.errors import InvalidConfiguration
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
@@ -100,7 +101,7 @@ def test_the_end_waits_once_for_all_receivers_that_hang(monkeypatch: pytest.Monk
             pass
 
     waits = list[tuple[int, float]]()
-    monkeypatch.setattr(wiring, "join_all", lambda threads, within_s: waits.append((len(threads), within_s)))
+    monkeypatch.setattr(system_clock, "join_all", lambda threads, within_s: waits.append((len(threads), within_s)))
     with deliver_messages(cast("Notifications", Hanging())):
         pass
     assert waits == [(wiring.THREADS_MAX, wiring._END_S)]

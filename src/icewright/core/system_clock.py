@@ -6,7 +6,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -80,3 +81,15 @@ def join_all(threads: Iterable[Joined], within_s: float, *, monotonic_s: Callabl
     until_s = monotonic_s() + within_s
     for thread in threads:
         thread.join(max(0.0, until_s - monotonic_s()))
+
+
+@contextmanager
+def running(threads: Sequence[threading.Thread], stop: threading.Event, end_s: float) -> Iterator[None]:
+    """Run threads while the block runs; then ``stop`` says so to them, and :func:`join_all` waits for ``end_s``."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        join_all(threads, end_s)

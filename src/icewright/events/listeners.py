@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from icewright.config.model import Config, KafkaConfig
 from icewright.config.secrets import resolve_entry
 from icewright.core.extras import require_extra
-from icewright.core.system_clock import join_all
+from icewright.core.system_clock import running
 from icewright.events.intake import Intake
 from icewright.events.listener import FETCH_S, Listener
 from icewright.events.settings import kafka_config
@@ -30,13 +30,8 @@ def listening_to_events(
         threading.Thread(target=Listener(source, intake).run, args=(stop,), name=source.name, daemon=True)
         for source in _sources(config, environ, cursors)
     ]
-    for thread in threads:
-        thread.start()
-    try:
+    with running(threads, stop, _END_S):
         yield
-    finally:
-        stop.set()
-        join_all(threads, _END_S)
 
 
 def _sources(config: Config, environ: Mapping[str, str], cursors: SqlCursors) -> list[EventSource]:

@@ -12,7 +12,7 @@ from icewright.config.model import Config, NotificationsConfig, ReceiverConfig
 from icewright.config.secrets import resolve
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.extras import require_extra
-from icewright.core.system_clock import join_all
+from icewright.core.system_clock import running
 from icewright.model.events.notifications import ReceiverKind
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.port import Sender
@@ -56,13 +56,8 @@ def deliver_messages(notifications: Notifications) -> Iterator[None]:
         threading.Thread(target=notifications.run, args=(stop, share, shares), name=f"notifier-{share}", daemon=True)
         for share in range(shares)
     ]
-    for thread in threads:
-        thread.start()
-    try:
+    with running(threads, stop, _END_S):
         yield
-    finally:
-        stop.set()
-        join_all(threads, _END_S)
 
 
 def _sender(

@@ -15,7 +15,7 @@ from icewright.config.secrets import resolve, resolve_entry
 from icewright.core.clock import Clock
 from icewright.core.errors import Unavailable, Unreadable
 from icewright.core.extras import require_extra
-from icewright.core.system_clock import join_all
+from icewright.core.system_clock import running
 from icewright.events.settings import kafka_config
 from icewright.model.queries.queries import LiteralPolicy
 from icewright.ports.store import TableStore
@@ -115,10 +115,5 @@ def counting_queries(config: Config, environ: Mapping[str, str], log: QueryLog, 
     if topic is not None:
         runs.append(topic.run)
     threads = [threading.Thread(target=run, args=(stop,), name="queries", daemon=True) for run in runs]
-    for thread in threads:
-        thread.start()
-    try:
+    with running(threads, stop, _END_S):
         yield
-    finally:
-        stop.set()
-        join_all(threads, _END_S)

@@ -9,6 +9,7 @@ from typing import Final
 
 from icewright.config.model import Config
 from icewright.config.secrets import resolve_entry
+from icewright.core.system_clock import running
 from icewright.model.work.retention import DAY_MS
 from icewright.ports.store import TaskStore
 from icewright.retention.history import HistoryProgress, HistoryWriter
@@ -39,9 +40,5 @@ def keeping_history(
     writer = HistoryWriter(tasks, table, progress)
     stop = threading.Event()
     thread = threading.Thread(target=writer.run, args=(stop,), name="history", daemon=True)
-    thread.start()
-    try:
+    with running([thread], stop, _END_S):
         yield
-    finally:
-        stop.set()
-        thread.join(_END_S)

@@ -14,7 +14,7 @@ from icewright.config.layers import ENVIRONMENT_PREFIX
 from icewright.config.model import AutotuneConfig, Config
 from icewright.config.secrets import named_variables
 from icewright.core.extras import require_extra
-from icewright.core.system_clock import SystemIds
+from icewright.core.system_clock import SystemIds, running
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.application_size import size_bytes, size_of
 from icewright.model.work.optimizers import OptimizerSettings, TuneMode
@@ -133,9 +133,5 @@ def autotuning(
     autotune = build_autotune(config, environ, tasks, tables, backlogs, groups, book.store, servers=servers)
     stop = threading.Event()
     thread = threading.Thread(target=autotune.run, args=(stop,), name="autotune", daemon=True)
-    thread.start()
-    try:
+    with running([thread], stop, _END_S):
         yield
-    finally:
-        stop.set()
-        thread.join(_END_S)
