@@ -257,6 +257,28 @@ def test_lists_are_kept_as_far_as_their_manifests_are_not_too_many(
     assert read == [each.snapshot_id for each in (one, two, four, three, one)]
 
 
+def test_a_list_that_two_looks_read_at_once_is_counted_once(
+    entry: CatalogEntry, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        sqlite.append(table, [number])
+    catalog, metadata, _ = loaded(entry)
+    one, two = metadata.snapshots  # of so many manifests each
+    monkeypatch.setattr(catalog_module, "_MANIFESTS_KEPT", 3)
+    read = list[int]()
+
+    def meanwhile(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
+        read.append(snapshot.snapshot_id)
+        if read.count(two.snapshot_id) == 1:
+            catalog.manifests(metadata, two)
+        return read_manifest_list(io, snapshot)
+
+    monkeypatch.setattr(catalog_module, "read_manifest_list", meanwhile)
+    for snapshot in (one, two, one, two):
+        catalog.manifests(metadata, snapshot)
+    assert read == [one.snapshot_id, two.snapshot_id, two.snapshot_id]
+
+
 def test_any_damage_ends_in_an_error_of_ours_or_in_none(entry: CatalogEntry, table: Table) -> None:
     sqlite.append(table, [1], ["Bonn"])
     catalog, metadata, snapshot = loaded(entry)

@@ -67,6 +67,7 @@ class PyIcebergCatalog:
         self._entry = entry
         self._pointers = open_pointers(entry, others)
         self._lists: OrderedDict[tuple[TableId, int, str], tuple[Manifest, ...]] = OrderedDict()
+        self._manifests_kept = 0
         self._lock = threading.Lock()
 
     @property
@@ -215,9 +216,10 @@ class PyIcebergCatalog:
         manifests = read_manifest_list(self._io(table.metadata_location), snapshot)
         if len(manifests) <= _LIST_LENGTH_MAX:
             with self._lock:
+                self._manifests_kept += len(manifests) - len(self._lists.get(key, ()))
                 self._lists[key] = manifests
-                while len(self._lists) > _LISTS_KEPT or sum(map(len, self._lists.values())) > _MANIFESTS_KEPT:
-                    self._lists.popitem(last=False)
+                while len(self._lists) > _LISTS_KEPT or self._manifests_kept > _MANIFESTS_KEPT:
+                    self._manifests_kept -= len(self._lists.popitem(last=False)[1])
         return manifests
 
     def _io(self, location: str) -> FileIO:
