@@ -37,6 +37,12 @@ class Tree:
     anything: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Nested:
+    number: int
+    nested: tuple[Mapping[str, Nested], ...] = ()
+
+
 def test_a_name_for_a_type_is_that_type() -> None:
     assert loads(ListedObject, dumps(ListedObject(CanonicalPath("s3://b/a"), 1))) == ListedObject(
         CanonicalPath("s3://b/a"), 1
@@ -103,6 +109,15 @@ def test_paths_lead_into_arrays_and_mappings() -> None:
         from_json(Tree, {"leaves": [{"number": 1}, {"number": None}], "by_partition": []})
     with pytest.raises(InvalidMessage, match=r"\$\.by_state: 'nowhere' is none of queued"):
         from_json(Tree, {"leaves": [], "by_partition": [], "by_state": {"nowhere": 1.0}})
+
+
+def test_what_is_wrong_far_below_is_read_once() -> None:
+    """Read again at each level, it would be read a million million times here."""
+    data: dict[str, Any] = {"number": "1"}
+    for _ in range(40):
+        data = {"number": 1, "nested": [{"a": data}]}
+    with pytest.raises(InvalidMessage, match=r"^\$(\.nested\[0\]\.a){40}\.number: expected int, found str$"):
+        from_json(Nested, data)
 
 
 def test_an_unknown_kind_is_refused() -> None:

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, NewType, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from icewright.core.errors import InvalidMessage
 
@@ -73,6 +73,10 @@ class _Wrong(Exception):
         super().__init__(what, place)
         self.what, self.place = what, place
 
+    def below(self, place: str) -> _Wrong:
+        """The same, of what lies at a place."""
+        return _Wrong(self.what, place + self.place)
+
 
 def _kind_of(cls: Any) -> str | None:
     """The ``kind`` constant of a dataclass; one with a *field* of that name has none."""
@@ -118,7 +122,7 @@ def _write_mapping(value: Mapping[Any, Any]) -> Any:
 
 
 Reader = Callable[[Any], Any]
-"""Raises :class:`_Wrong`. Places are found once something is wrong: to know them always takes longer than to read."""
+"""Raises :class:`_Wrong`, whose place grows on its way up: to say it of all that is right takes longer than to read."""
 
 
 @cache
@@ -143,16 +147,6 @@ def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one return per kind of type
     if dataclasses.is_dataclass(hint):
         return _dataclass_reader(hint)
     return _scalar_reader(hint)
-
-
-def _raise_first(parts: Iterable[tuple[str, Reader, Any]]) -> NoReturn:
-    """Raise what is wrong with the first wrong one of some parts: of each its place, how it is read, and what it is."""
-    for place, reader, data in parts:
-        try:
-            reader(data)
-        except _Wrong as error:
-            raise _Wrong(error.what, place + error.place) from error
-    raise AssertionError("something read differently for the second time")
 
 
 def _read_none(data: Any) -> None:
@@ -186,10 +180,13 @@ def _sequence_reader(item: Reader, build: Callable[[list[Any]], Any]) -> Reader:
     def read(data: Any) -> Any:
         if not isinstance(data, list):
             raise _Wrong("expected an array")
+        found: list[Any] = []
         try:
-            return build([item(element) for element in data])
-        except _Wrong:
-            _raise_first((f"[{index}]", item, element) for index, element in enumerate(data))
+            for element in data:
+                found.append(item(element))  # noqa: PERF401 - how many there are says which one is wrong
+        except _Wrong as error:
+            raise error.below(f"[{len(found)}]") from None
+        return build(found)
 
     return read
 
@@ -203,10 +200,14 @@ def _mapping_reader(key: Reader, value: Reader) -> Reader:
             pairs, place = data, "[{}]"
         else:
             raise _Wrong("expected an object")
-        try:
-            return {key(k): value(v) for k, v in pairs}
-        except _Wrong:
-            _raise_first(part for k, v in pairs for part in (("", key, k), (place.format(k), value, v)))
+        found: dict[Any, Any] = {}
+        for k, v in pairs:
+            name = key(k)
+            try:
+                found[name] = value(v)
+            except _Wrong as error:
+                raise error.below(place.format(k)) from None
+        return found
 
     return read
 
@@ -252,10 +253,13 @@ def _dataclass_reader(cls: Any) -> Reader:
             raise _Wrong(f"expected {kind!r}", ".kind")
         if not required <= data.keys():
             raise _Wrong(f"missing field {next(name for name, _ in readers if name in required - data.keys())!r}")
-        try:
-            values = {name: reader(data[name]) for name, reader in readers if name in data}
-        except _Wrong:
-            _raise_first((f".{name}", reader, data[name]) for name, reader in readers if name in data)
+        values: dict[str, Any] = {}
+        for name, reader in readers:
+            if name in data:
+                try:
+                    values[name] = reader(data[name])
+                except _Wrong as error:
+                    raise error.below(f".{name}") from None
         return cls(**values)
 
     return read
