@@ -210,12 +210,12 @@ Answer = TypeVar("Answer")
 
 
 def wait_for(look: Callable[[], Answer | None], what: str, processes: Processes, wait_s: float = WAIT_S) -> Answer:
-    """The first answer of ``look`` that is not None; looking takes a fifth of the time at most."""
+    """The first answer of ``look`` that is not None; looking takes a tenth of the time at most."""
     until_s = time.monotonic() + wait_s
     while (began_s := time.monotonic()) < until_s:
         found = look()
         if found is not None:
             return found
-        time.sleep(min(max(0.05, 4 * (time.monotonic() - began_s)), 0.5))
+        time.sleep(min(max(0.05, 9 * (time.monotonic() - began_s)), 0.5))
     logs = "\n".join(f"--- {name}\n{processes.log(name)[-4000:]}" for name in processes.running)
     raise AssertionError(f"waited {wait_s} s in vain: {what}\n{logs}")
