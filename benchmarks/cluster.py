@@ -62,7 +62,8 @@ class Cluster:
         self._stack, self.database = ExitStack(), server.new_database()
         self.engine: Engine = open_store(self.database)
         away = make_url(self.database).set(port=port or server.port).render_as_string(hide_password=False)
-        self._make = self._stack.enter_context(several_servers(folder, lake.entry("icewright"), away))
+        making = several_servers(folder, lake.entry("icewright"), away, forked=False)
+        self._make = self._stack.enter_context(making)
         self.machines: list[Processes] = []
         self._client: Client | None = None
         self.database_tree = ProcessTree(_postmaster(server.port))

@@ -23,6 +23,7 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 from icewright.core.extras import without_collection
+from tests.e2e import forks
 from tests.lakes.stores import postgres_store, sqlite_store
 from tests.servers import java, rest
 from tests.servers.hdfs import Hdfs, await_data_node, hdfs
@@ -76,6 +77,13 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forking() -> Iterator[None]:
+    """Have all processes ended with the tests that are forked."""
+    yield
+    forks.end()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -108,11 +108,13 @@ class Town:
         return "\n".join(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}" for path in found)
 
     def left(self) -> list[str]:
-        """Command lines of processes of the town that still run."""
+        """Command lines and outputs of processes of the town that still run."""
         folders = [str(machine.folder) for machine in (*self.servers, *self.optimizers)]
         found = []
         for process in psutil.process_iter(["cmdline"]):
             words = " ".join(process.info["cmdline"] or ())
+            with suppress(OSError):  # it has ended
+                words += f" > {Path(f'/proc/{process.pid}/fd/1').readlink()}"
             if any(folder in words for folder in folders):
                 found.append(words[:300])
         return found

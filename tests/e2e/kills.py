@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 from urllib.parse import urlsplit
 
 import psutil
@@ -81,38 +79,6 @@ DURING_WORK = tuple(kill for kill in SERVER if kill not in (*PRUNING, *BEFORE_PL
 """The server's deaths over an attempt that goes on."""
 
 
-class Forked:
-    """A process that the zygote started; looks like ``subprocess.Popen`` to those who end it."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-
-    def poll(self) -> int | None:
-        """None while it runs."""
-        return None if self._runs() else -1
-
-    def terminate(self) -> None:
-        """SIGTERM."""
-        if self._runs():
-            psutil.Process(self.pid).terminate()
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Until it has ended. Raises ``subprocess.TimeoutExpired``."""
-        try:
-            psutil.Process(self.pid).wait(timeout)
-        except psutil.NoSuchProcess:
-            pass
-        except psutil.TimeoutExpired:
-            raise subprocess.TimeoutExpired("forked", timeout or 0) from None
-        return -1
-
-    def _runs(self) -> bool:
-        try:
-            return psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
-
 @dataclass
 class Mortals(Processes):
     """Processes that die where they are told to. Each kill has a table of its own to die over."""
@@ -129,29 +95,12 @@ class Mortals(Processes):
         self.held.mkdir()
         (self.folder / "kills").mkdir()
         path = os.pathsep.join([str(Path(__file__).parent / "armed"), *sys.path])
-        self._zygote = subprocess.Popen(  # noqa: S603 - our own module, as a list
-            [sys.executable, "-m", "tests.e2e.zygote", str(self.configuration)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path, "KILLS_FOLDER": str(self.folder / "kills")},
-        )
+        self.environ |= {"PYTHONPATH": path, "KILLS_FOLDER": str(self.folder / "kills")}
 
     @property
     def held(self) -> Path:
         """Where removed files wait."""
         return self.folder / "quarantine"
-
-    def start(self, command: str) -> None:
-        """Fork one off."""
-        _pipe(self._zygote.stdin).write(f"{command}\n")
-        _pipe(self._zygote.stdin).flush()
-        self.running[command] = Forked(int(_pipe(self._zygote.stdout).readline()))  # type: ignore[assignment]  # looks like one
-
-    def end(self) -> None:
-        """All of them, and the zygote."""
-        super().end()
-        self._zygote.communicate(timeout=30)
 
     # Dying.
 
@@ -188,7 +137,7 @@ class Mortals(Processes):
     def await_kill(self, number: int, what: object) -> None:
         """Wait until an order was carried out, and restart the server or the supervisor if it was they."""
         for victim in self.await_order(number, what):
-            Forked(victim).wait(30)
+            wait_for(lambda: None if is_running(victim) else True, f"{victim} has ended", self)  # noqa: B023 - at once
         self.revive()
 
     @contextmanager
@@ -223,7 +172,7 @@ class Mortals(Processes):
             found = []
             for process in psutil.Process(self.running["optimizer"].pid).children(recursive=True):
                 with suppress(psutil.NoSuchProcess):  # what has ended since, perhaps with its parent
-                    if process.status() != psutil.STATUS_ZOMBIE:
+                    if is_running(process.pid):
                         process.kill()
                         found.append(process)
             return found
@@ -295,9 +244,12 @@ class Mortals(Processes):
         return self.done(ended, "all tasks end")
 
 
-def _pipe(pipe: IO[str] | None) -> IO[str]:
-    assert pipe is not None
-    return pipe
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be looked after does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 # What must hold when all is over.

@@ -22,6 +22,7 @@ from icewright.api_client.client import Client
 from icewright.core.errors import IcewrightError
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.tables import Json
+from tests.e2e.forks import Forked
 from tests.servers.java import jars_for_spark
 from tests.servers.postgres import PASSWORD, PASSWORD_IN_URLS
 
@@ -49,12 +50,16 @@ SHARED_TOKEN = "the-token-that-all-servers-of-this-test-share"  # noqa: S105 - n
 
 @dataclass
 class Processes:
-    """The command line's own processes, started and killed as a person would."""
+    """The command line's own processes, started and killed as a person would.
+
+    Those that are ``forked`` (:mod:`tests.e2e.zygote`) cost no import, and have no words and environment that all see.
+    """
 
     folder: Path
     entry: CatalogEntry
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    running: dict[str, Forked | subprocess.Popen[bytes]] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
+    forked: bool = True
 
     def __post_init__(self) -> None:
         text = _CONFIGURATION.format(
@@ -72,17 +77,20 @@ class Processes:
         return self.folder / "icewright.toml"
 
     def start(self, command: str) -> None:
-        log = (self.folder / f"{command}.log").open("ab")
-        arguments = [sys.executable, "-m", "icewright", "--config", str(self.configuration), command]
-        self.running[command] = subprocess.Popen(  # noqa: S603 - our own command, as a list
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env={**os.environ, **self.environ},
-        )
-        log.close()
+        words, environ = ["--config", str(self.configuration), command], {**os.environ, **self.environ}
+        log = self.folder / f"{command}.log"
+        if self.forked:
+            self.running[command] = Forked(words, environ, log)
+            return
+        with log.open("ab") as output:
+            self.running[command] = subprocess.Popen(  # noqa: S603 - our own command, as a list
+                [sys.executable, "-m", "icewright", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environ,
+            )
 
     def log(self, command: str) -> str:
         return (self.folder / f"{command}.log").read_text(errors="replace")
@@ -146,7 +154,7 @@ def below(processes: Processes, command: str, name: str) -> list[psutil.Process]
 
 @contextmanager
 def several_servers(
-    folder: Path, entry: CatalogEntry, store_url: str, settings: str = ""
+    folder: Path, entry: CatalogEntry, store_url: str, settings: str = "", *, forked: bool = True
 ) -> Iterator[Callable[[str], Processes]]:
     """Makes further machines with a server, by their names, over one lake and one store; their servers end behind it.
 
@@ -163,7 +171,8 @@ def several_servers(
 
     def make(name: str) -> Processes:
         (folder / name).mkdir()
-        made = Processes(folder / name, entry, environ={"STORE_PASSWORD": PASSWORD, "SHARED_TOKEN": SHARED_TOKEN})
+        environ = {"STORE_PASSWORD": PASSWORD, "SHARED_TOKEN": SHARED_TOKEN}
+        made = Processes(folder / name, entry, environ=environ, forked=forked)
         made.configuration.write_text(made.configuration.read_text().replace("[server]\n", settings))
         machines.append(made)
         ending.callback(made.end)
@@ -201,12 +210,12 @@ Answer = TypeVar("Answer")
 
 
 def wait_for(look: Callable[[], Answer | None], what: str, processes: Processes, wait_s: float = WAIT_S) -> Answer:
-    """The first answer of ``look`` that is not None; looking takes a fifth of the time at most."""
+    """The first answer of ``look`` that is not None; looking takes a tenth of the time at most."""
     until_s = time.monotonic() + wait_s
     while (began_s := time.monotonic()) < until_s:
         found = look()
         if found is not None:
             return found
-        time.sleep(min(max(0.05, 4 * (time.monotonic() - began_s)), 0.5))
+        time.sleep(min(max(0.05, 9 * (time.monotonic() - began_s)), 0.5))
     logs = "\n".join(f"--- {name}\n{processes.log(name)[-4000:]}" for name in processes.running)
     raise AssertionError(f"waited {wait_s} s in vain: {what}\n{logs}")

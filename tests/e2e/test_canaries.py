@@ -172,7 +172,7 @@ def test_g14_i25_t5_no_secret_is_anywhere_but_where_it_was_put(tmp_path: Path, p
     table = make_table(entry, ("db", "events"), properties={"icewright.mode": "approve"})
     for first in range(0, 60, 10):
         append(table, range(first, first + 10))
-    canaries, processes = Canaries(tmp_path), Processes(tmp_path, entry)
+    canaries, processes = Canaries(tmp_path), Processes(tmp_path, entry, forked=False)
     url = make_url(postgres.new_database())
     configured(processes, canaries, f"postgresql://canary@{url.host}:{url.port}/{url.database}")
     role = f"ROLE canary LOGIN SUPERUSER PASSWORD '{canaries.by_environ['store']}'"

@@ -39,8 +39,9 @@ SMALL = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
-    "spark.cores.max": "2",
+    "spark.cores.max": "2" if LONG else "1",
 }
+"""One executor to an application in CI: each is a JVM, and Python workers."""
 OF_YARN = '["spark.yarn.jars", "spark.yarn.stagingDir"]'
 """Spark's own jars are on this machine, and need not be copied."""
 IDLE_SOON = {"spark.dynamicAllocation.executorIdleTimeout": "10s"}

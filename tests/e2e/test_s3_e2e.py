@@ -1,4 +1,7 @@
-"""The loop on an object store with real processes: the optimizer proves access, merges, and no secret gets out."""
+"""The loop on an object store with real processes: the optimizer proves access, merges, and no secret gets out.
+
+Server and optimizer are started by the command line as people start them: in most other tests they are forked.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def processes(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("ICEWRIGHT_TEST_S3_KEY", ACCESS_KEY)
     warehouse = f"s3://{s3.new_bucket()}/wh"
     entry = CatalogEntry("lake", CatalogKind.SQL, f"sqlite:///{tmp_path}/lake.db", warehouse, s3.file_io)
-    found = Processes(tmp_path, with_tables(entry))
+    found = Processes(tmp_path, with_tables(entry), forked=False)
     with found.configuration.open("a") as file:
         file.write(_PROPERTIES.format(endpoint=s3.endpoint, secret=secret))
     try:

@@ -1,24 +1,31 @@
-"""Starts servers and supervisors by forking a process that has imported them: a restart costs no import.
+"""Starts icewright's commands by forking a process that has imported them: a start costs no import.
 
-``python -m tests.e2e.zygote <configuration>``; on standard input one command a line, ``serve`` or ``optimizer``; on
-standard output the pid of each. What runs in the fork is what the command line runs. Waits that only spread load in
-production (before a restart, before another try, between two rounds) are cut short. Clocks go ahead of the machine's as
-the test says: so files and sightings grow old, and no floor is lowered.
+``python -m tests.e2e.zygote``. On standard input there is one request a line, as JSON, and on standard output an answer
+to each: to a command to run (:class:`Start`), the id of its process; to the id of one that was started, its exit status
+as ``subprocess.Popen`` has it, or null while it runs. What runs in the fork is ``python -m icewright``.
+
+Where servers and supervisors die on order (``KILLS_FOLDER``), waits that only spread load in production (before a
+restart, before another try, between two rounds) are cut short, and clocks go ahead of the machine's as the test says:
+so files and sightings grow old, and no floor is lowered.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import runpy
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import TypedDict
 
-from icewright.configuration.load import load_config
+from icewright.core.extras import without_collection
 from icewright.core.system_clock import SystemClock
-from icewright.server import server
 from icewright.server.cluster import leadership
 from icewright.server.http import app
 from icewright.store import transactions
@@ -26,33 +33,78 @@ from icewright.work.launch import optimizer
 from icewright.work.tasks import retry
 
 _PR_SET_PDEATHSIG = 1
+_IMPORTED_LATER = (
+    "alembic.command",
+    "anyio._backends._asyncio",
+    "icewright.app.processes",
+    "icewright.configuration.load",
+    "icewright.server.server",
+    "icewright.server.tracing",
+    "icewright.work.optimizers.cli",
+    "psycopg",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+)
 
 
-def main(configuration: Path) -> None:
-    """Fork until standard input ends; whatever still runs then ends with this process."""
+class Start(TypedDict):
+    """The words behind ``icewright``, the whole environment, and the file that standard output and error go to."""
+
+    words: Sequence[str]
+    environ: Mapping[str, str]
+    log: str
+
+
+def serve_forks() -> None:
+    """Answer until standard input ends; whatever still runs then ends with this process."""
+    with without_collection():
+        for name in _IMPORTED_LATER:
+            import_module(name)
+        app._routes()  # of all servers: otherwise, with the imports, three quarters of the CPU of a start
+    for line in sys.stdin:
+        request = json.loads(line)
+        if isinstance(request, int):
+            pid, status = os.waitpid(request, os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if pid else None
+        else:
+            answer = os.fork()
+            if answer == 0:
+                become(request)
+                break
+        print(json.dumps(answer), flush=True)  # noqa: T201 - the answer
+
+
+def become(start: Start) -> None:
+    """Be that command; this ends as the command line does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    log = os.open(start["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((null, log, log)):
+        os.dup2(descriptor, number)
+    os.environ.clear()
+    os.environ.update(start["environ"])
+    sys.argv[1:] = start["words"]
+    if "KILLS_FOLDER" in os.environ:
+        hurry(Path(os.environ["KILLS_FOLDER"]))
+    sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.modules.pop("sitecustomize", None)
+    with suppress(ImportError):
+        import_module("sitecustomize")  # as Python does when it starts
+    runpy.run_module("icewright", run_name="__main__", alter_sys=True)
+
+
+def hurry(folder: Path) -> None:
+    """Cut waits short, and have the clocks go by the file ``clock``."""
     retry.BACKOFF_BASE_MS = 500
     optimizer._PAUSE_S_MIN = optimizer._PAUSE_S_MAX = 0.1  # type: ignore[misc]  # constants, but for this process
     leadership.LOOP_PAUSE_S = 0.2  # type: ignore[misc]  # the same
-    set_clocks_by(Path(os.environ["KILLS_FOLDER"]) / "clock")
-    make_what_all_share()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
-    for line in sys.stdin:
-        command = line.strip()
-        pid = os.fork()
-        if pid == 0:
-            become(command, configuration)
-        print(pid, flush=True)  # noqa: T201 - the answer
-
-
-def make_what_all_share() -> None:
-    """The routes of a server, and what it imports as it starts: otherwise three quarters of the CPU of each start."""
-    app._routes()
-    for name in ("alembic.command", "anyio._backends._asyncio", "uvicorn.loops.auto", "uvicorn.protocols.http.auto"):
-        import_module(name)
+    set_clocks_by(folder / "clock")
 
 
 def set_clocks_by(file: Path) -> None:
-    """Have the clocks of whatever is forked, its own and that of its store, go ahead by as many ms as a file says."""
+    """Have the clocks of this process, its own and that of its store, go ahead by as many ms as a file says."""
     own, stores, counted = SystemClock.now, transactions.now, time.clock_gettime_ns
 
     def ahead_ms() -> int:
@@ -63,30 +115,5 @@ def set_clocks_by(file: Path) -> None:
     time.clock_gettime_ns = lambda clock: counted(clock) + ahead_ms() * 1_000_000  # the machine was up all the time
 
 
-def become(command: str, configuration: Path) -> None:
-    """Be that command until it ends; never returns."""
-    code = 70
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.setsid()
-        log = os.open(configuration.parent / f"{command}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        null = os.open(os.devnull, os.O_RDONLY)
-        for number, descriptor in enumerate((null, log, log)):
-            os.dup2(descriptor, number)
-        config = load_config(configuration, os.environ, configuration.parent)
-        if command == "serve":
-            server.serve(config)
-            code = 0
-        else:
-            code = optimizer.run(config)
-    except BaseException as error:  # noqa: BLE001 - a fork must never go on as its parent
-        print(f"{command} ended: {error!r}", file=sys.stderr)  # noqa: T201 - the log
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    serve_forks()
