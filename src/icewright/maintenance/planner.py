@@ -155,7 +155,7 @@ class Planner:
 
     def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
-        return self._expiries.due(observation.metadata, observation.marks, rest.holds(), rest.rested_ms)
+        return self._expiries.due(observation.metadata, observation.marks, rest.holds, rest.rested_ms)
 
     def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
         """See :meth:`icewright.actions.rewrite_manifests.service.ManifestsPlanner.due`."""
