@@ -6,6 +6,7 @@ SQLite makes the simulation sixteen times slower. The simulation over a database
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -107,8 +108,9 @@ class MemoryTableStore(MemoryFindings):
             ]
             return found[:limit]
 
-    def before_look(self, name: TableName) -> BeforeLook:
+    def before_look(self, name: TableName, *, is_new: bool = False) -> BeforeLook:
         """See the port. The policies are kept elsewhere."""
+        del is_new
         return self._before_look(self.record_by_name(name))
 
     def before_look_at(self, table_id: TableId) -> BeforeLook:
@@ -159,6 +161,10 @@ class MemoryTableStore(MemoryFindings):
                 refusals=self.refusals(table_id),
                 restored_at=restored_at,
             )
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """See the port. Each is written at once."""
+        return nullcontext()
 
     def save_record(
         self, record: TableRecord, *, policies: int | None = None, series: Sequence[SeriesPoint] | None = None

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Executable,
     RowMapping,
     Select,
     and_,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    union_all,
     update,
 )
 
@@ -60,7 +62,7 @@ _DONE: Final = (
     )
 )
 """One event after the other, in the order of their ids: two may be at the same ones at once."""
-_KEYS_AT_ONCE: Final = 400
+KEYS_AT_ONCE: Final = 400
 """Keys that one query asks for: every database allows two parameters for each."""
 _FIRST_DIGITS: Final = func.substr(inbox.c.name_digest, 1, DIGITS)
 """They say the bucket of the table that an event is of."""
@@ -239,16 +241,16 @@ def reported_commits(
 ) -> ReportedCommits:
     """Which of the snapshots events told of, and whether one told of the table alone since an instant."""
     same = inbox.c.name_digest == digest(name)
-    found: dict[int, Channel] = {}
-    for ids in _chunks(snapshot_ids):
-        rows = connection.execute(
-            select(inbox.c.snapshot_id, inbox.c.channel).where(same, inbox.c.snapshot_id.in_(ids))
-        )
-        found.update({snapshot_id: Channel(channel) for snapshot_id, channel in rows})
     alone = inbox.c.snapshot_id.is_(None), inbox.c.channel != Channel.LISTING.value, inbox.c.received_at >= since
-    query = select(inbox.c.channel).where(same, *alone)
-    channel = connection.scalar(query.order_by(inbox.c.event_id).limit(1))
-    return ReportedCommits(found, None if channel is None else Channel(channel))
+    told = select(inbox.c.snapshot_id, inbox.c.channel)
+    first = told.where(same, *alone).order_by(inbox.c.event_id).limit(1).subquery()
+    of_each = [told.where(same, inbox.c.snapshot_id.in_(ids)) for ids in _chunks(snapshot_ids)]
+    found: dict[int | None, Channel] = {}
+    queries: tuple[Executable, ...] = (union_all(select(first), *of_each[:1]), *of_each[1:])
+    for query in queries:
+        found.update({snapshot_id: Channel(channel) for snapshot_id, channel in connection.execute(query)})
+    of_all = found.pop(None, None)
+    return ReportedCommits({one: channel for one, channel in found.items() if one is not None}, of_all)
 
 
 def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:
@@ -316,8 +318,8 @@ def _of_tables(within: Scopes) -> tuple[ColumnElement[bool], ...]:
 
 
 def _chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        yield keys[start : start + _KEYS_AT_ONCE]
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        yield keys[start : start + KEYS_AT_ONCE]
 
 
 def _not_negative(span: ColumnElement[int]) -> ColumnElement[int]:

@@ -23,7 +23,7 @@ from icewright.ports.inbox import EventFilter
 from icewright.store import transactions
 from icewright.store.documents import digest
 from icewright.store.locks import Lock, LockKind
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
 
 TOGETHER_MAX: Final = 16
 """So many events of one call come beside others."""
@@ -92,7 +92,7 @@ class SqlInbox:
 
     def reported_by_name(self, name: TableName) -> Mapping[int, int | None]:
         """See the port."""
-        with reading(self._engine) as connection:
+        with asking(self._engine) as connection:
             return inbox_rows.reported_by_name(connection, name)
 
     def event(self, event_id: int) -> StoredEvent:
@@ -125,7 +125,8 @@ class SqlInbox:
 
     def reported_commits(self, name: TableName, snapshot_ids: Sequence[int], since: Instant) -> ReportedCommits:
         """See the port."""
-        with reading(self._engine) as connection:
+        asked = asking if len(snapshot_ids) <= inbox_rows.KEYS_AT_ONCE else reading
+        with asked(self._engine) as connection:
             return inbox_rows.reported_commits(connection, name, snapshot_ids, since)
 
     def event_figures(self, *, limit: int, within: Scopes = EVERYWHERE) -> EventFigures:

@@ -134,8 +134,8 @@ class FirstRunApproval:
 
         Looked for once by each process, and whenever that has changed.
         """
-        if self._wanted.get(table_id) == wanted:
-            return
+        if found.record is None or self._wanted.get(table_id) == wanted:
+            return  # none waits of a new table, and what waits of one that is known by another name is told next
         for kind in found.waits:
             if kind in _MAY_WAIT and kind not in wanted:
                 self._tables.waits_no_more(table_id, kind)

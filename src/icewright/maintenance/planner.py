@@ -155,7 +155,7 @@ class Planner:
 
     def expiry_due(self, observation: Observation, rest: Rest) -> Due:
         """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
-        return self._expiries.due(observation.metadata, observation.marks, rest.holds(), rest.rested_ms)
+        return self._expiries.due(observation.metadata, observation.marks, rest.holds, rest.rested_ms)
 
     def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
         """See :meth:`icewright.actions.rewrite_manifests.service.ManifestsPlanner.due`."""
@@ -176,7 +176,7 @@ class Planner:
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
         policy, now = self.policy(observation.metadata), self.clock.now()
         digest = plan_digest(ActionKind.REWRITE_DATA_FILES, policy)
-        policy = self.with_queries(policy, observation.metadata)
+        policy = self.by_queries(policy, observation)
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
@@ -214,6 +214,10 @@ class Planner:
         said = [(violation.code, violation.text) for violation in violations]
         keep_plan(self.tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
+
+    def by_queries(self, policy: Policy, observation: Observation) -> Policy:
+        """As :meth:`with_queries`, of a table of which it is known whether any are counted."""
+        return self.with_queries(policy, observation.metadata) if observation.is_queried else policy
 
     def with_queries(self, policy: Policy, metadata: TableMetadata) -> Policy:
         """The policy with what is known of the queries of a table, by week."""

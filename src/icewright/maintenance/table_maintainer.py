@@ -125,10 +125,10 @@ class TableMaintainer:
         """
         # Spares the looks of this process the comparison in the store, which one of two would lose.
         with self._lock(name), watched("look", table=name):
-            for _ in range(LOOKS_MAX - 1):
+            for tried in range(LOOKS_MAX - 1):
                 with suppress(LookLost):
-                    return self._look_once(name, plan_anew=plan_anew)
-            return self._look_once(name, plan_anew=plan_anew)
+                    return self._look_once(name, plan_anew=plan_anew, tried=tried)
+            return self._look_once(name, plan_anew=plan_anew, tried=LOOKS_MAX - 1)
 
     def plan_asked(self, name: TableName, asked: PlanRequest, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
@@ -164,22 +164,25 @@ class TableMaintainer:
     def _lock(self, name: TableName) -> threading.Lock:
         return self._locks[hash(name) % _LOCKS]
 
-    def _look_once(self, name: TableName, *, plan_anew: bool) -> Looked:
+    def _look_once(self, name: TableName, *, plan_anew: bool, tried: int) -> Looked:
+        is_new = not (tried or self._observer.has_seen(name))
         try:
-            found = self._tables.before_look(name)
+            found = self._tables.before_look(name, is_new=is_new)
         except Unreadable as error:
             self._note(name, error)
             raise
         if found.record is not None:
             self._quiet.forget(found.record.table_id)
-        with self._planner.policies.held(found.policies) as present:  # should they change now, the look is lost
-            return self._look(name, found, present.revision, plan_anew=plan_anew)
+        # Should the policies change now, the look is lost.
+        with self._tables.gathered(), self._planner.policies.held(found.policies) as present:
+            return self._look(name, found, present.revision, plan_anew=plan_anew, is_new=is_new)
 
-    def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool) -> Looked:
+    def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool, is_new: bool) -> Looked:
         before = found.record
         try:
             metadata = self._observer.load(name)
-            if before is None or before.table_id != metadata.table_id:
+            # A name that nobody has seen is taken for that of a new table: the record of another is not replaced.
+            if before.table_id != metadata.table_id if before is not None else not is_new:
                 found = replace(self._tables.before_look_at(metadata.table_id), policies=found.policies)
             seen = self._observer.seen(metadata, found.stored)
             observation, record = seen.observation, seen.record
@@ -391,7 +394,7 @@ class TableMaintainer:
             for each in observation.inventory.partitions
         ):
             return None
-        return self._planner.with_queries(policy, observation.metadata)
+        return self._planner.by_queries(policy, observation)
 
     def _noted(
         self, record: TableRecord, shown: Listed, at: Instant, *, is_first: bool

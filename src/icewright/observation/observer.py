@@ -129,6 +129,10 @@ class Observer:
         """See :meth:`icewright.ownership.registry.Registry.namesakes`."""
         return self._registry.namesakes(name, uuid)
 
+    def has_seen(self, name: TableName) -> bool:
+        """Whether a table of that name was seen, by this server or an earlier one."""
+        return self._registry.claim(name) is not None
+
     @property
     def catalog_names(self) -> frozenset[str]:
         """The catalogs that are configured."""
@@ -201,6 +205,7 @@ class Observer:
             not_stitched=exclusions.get(NOT_STITCHABLE, ""),
             not_sorted=exclusions.get(NOT_SORTED, ""),
             marks=marks,
+            is_queried=stored.is_queried,
         )
 
     def _move_forward(
@@ -223,7 +228,7 @@ class Observer:
             self._tables.apply_inventory(with_runs(update, known, runs, metadata, run_ids(stored)))
             added = update.added_manifests
         elif before.record is None or before.record.name != record.name or before.record.dropped_at is not None:
-            self._tables.save_record(record)  # what follows finds it by its id and by its name
+            self._tables.apply_inventory(InventoryUpdate(record, (), (), (), ()))  # found by its id and name then
             is_kept = True
         lists: dict[int, Sequence[ManifestKey]] = {} if snapshot is None else {snapshot.snapshot_id: after}
         if before.record is not None and before.record.snapshot_id is not None:

@@ -14,7 +14,7 @@ from icewright.store.documents import digest, dump, load
 from icewright.store.locks import ASSIGNED
 from icewright.store.schema import CLAIMS_CHANGED, claims, counters
 from icewright.store.table_rows import is_one_of
-from icewright.store.transactions import Held, lost_leases, reading, writing
+from icewright.store.transactions import Held, asking, lost_leases, reading, writing
 
 FETCH_ROWS = 1_000
 """Rows read at a time; each is some 500 bytes."""
@@ -57,7 +57,7 @@ class SqlClaims:
     def changed_since(self, number: int) -> tuple[Sequence[SeenClaim], int]:
         """The claims that were kept after the change of that number, by any server, and the number of the last one."""
         query = select(claims.c.claim, claims.c.changed).where(claims.c.changed > number).order_by(claims.c.changed)
-        with reading(self._engine) as connection:
+        with asking(self._engine, beside=True) as connection:
             rows = connection.execute(query).all()
         return [load(SeenClaim, row[0]) for row in rows], rows[-1][1] if rows else number
 

@@ -1,6 +1,7 @@
 """The store ports: the queue of tasks, and what is known of tables. Durable, and shared by all server processes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -290,6 +291,14 @@ class TableStore(Findings, Inbox, Looks, Protocol):
         replaces the table's as well.
         Raises :class:`~icewright.core.errors.LookLost` otherwise, and nothing changes. Another table that was last
         seen under the same name becomes dropped, as of ``observed_at``; unless the saved one is dropped itself.
+        """
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Write the inventory, the plan and the record of a look together, as far as nothing comes between them.
+
+        Within the block and its thread, what a look keeps of one table waits until its record is saved, until anything
+        else of the store is read or written, or until the block ends, also by an error. A look that is lost, or whose
+        bucket is, may so be told of it later, and again by whatever it writes next.
         """
 
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:

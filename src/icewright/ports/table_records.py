@@ -95,7 +95,7 @@ class StoredTable:
     """What is stored of a table that observing it goes on from; nothing of a table without a ``record``.
 
     ``exclusions`` are by their codes. ``access`` is what is known of the storage that the record names, and
-    ``is_asked`` whether that is a question to optimizers.
+    ``is_asked`` whether that is a question to optimizers. ``is_queried`` is whether queries of it may be counted.
     """
 
     record: TableRecord | None = None
@@ -105,6 +105,7 @@ class StoredTable:
     exclusions: Mapping[str, ExecutorExclusion] = field(default_factory=dict)
     access: AccessRecord | None = None
     is_asked: bool = False
+    is_queried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,11 @@ class SinceLooks:
 class Looks(Protocol):
     """One transaction each. Raises :class:`~icewright.core.errors.Unavailable`."""
 
-    def before_look(self, name: TableName) -> BeforeLook:
-        """Of the table that was last seen under that name and is not known to be dropped."""
+    def before_look(self, name: TableName, *, is_new: bool = False) -> BeforeLook:
+        """Of the table that was last seen under that name and is not known to be dropped.
+
+        ``is_new`` is whether none is expected to be known: it costs less then, and more where one is.
+        """
 
     def before_look_at(self, table_id: TableId) -> BeforeLook:
         """Of that table, whatever its name was."""

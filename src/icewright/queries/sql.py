@@ -19,7 +19,7 @@ from icewright.store.documents import dump, load
 from icewright.store.schema import tables
 from icewright.store.scope_filters import records_in
 from icewright.store.table_rows import is_one_of, is_table
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
 
 TEMPLATES_MAX: Final = 1_000
 """Templates of one table and week that are counted apart; queries of others are summed together."""
@@ -95,7 +95,7 @@ class SqlQuerySums:
         kept = query_templates.c
         query = select(kept.week_at, func.sum(cast(kept.queries, Float)))
         query = query.where(*is_table(query_templates, table_id), kept.week_at >= since).group_by(kept.week_at)
-        with reading(self._engine) as connection:
+        with asking(self._engine, beside=True) as connection:
             return {int(week_at): int(queries) for week_at, queries in connection.execute(query)}
 
     def tables(self, since: Instant, limit: int, within: Scopes = EVERYWHERE) -> Sequence[TableReads]:

@@ -309,7 +309,7 @@ class Loop:
             yield name
 
     def _look_at_unknown(self, name: TableName) -> None:
-        if self._tables.record_by_name(name) is None:
+        if self._registry.claim(name) is None or self._tables.record_by_name(name) is None:
             self._inbox.answer(name)  # events that their owner cannot answer would fill the share
 
     def _for_a_while(self, due: Iterable[_Due]) -> Iterator[_Due]:

@@ -16,13 +16,26 @@ from typing import Any, Final, Self, TypeVar
 import psycopg
 from psycopg.abc import PQGen
 from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event
+from sqlalchemy import select as select_of
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from icewright.core.errors import InvalidConfiguration
 from icewright.store.locks import LOCKS, Lock
 from icewright.store.timeouts import Timeouts
-from icewright.store.transactions import FENCED, LOCKED, LONG, WRITES, Held, asks_for, held_now
+from icewright.store.transactions import (
+    ASKS,
+    EPOCH,
+    FENCED,
+    LOCKED,
+    LONG,
+    PRESENT_EPOCH,
+    WRITES,
+    Fenced,
+    Held,
+    asks_for,
+    held_now,
+)
 
 DRIVER: Final = "postgresql+psycopg"
 WRITERS: Final = 1
@@ -136,7 +149,8 @@ def _begin(connection: Connection, patience: Timeouts) -> None:
     connection.info.pop(FENCED, None)
     options = connection.get_execution_options()
     if not options.get(WRITES, False):
-        connection.exec_driver_sql(f"{_BEGIN} ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if not options.get(ASKS, False):
+            connection.exec_driver_sql(f"{_BEGIN} ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return
     # A writer sees what was committed before it had the lock, not before it asked for it: so not REPEATABLE READ,
     # whose one state is that of the statement that waits.
@@ -144,18 +158,21 @@ def _begin(connection: Connection, patience: Timeouts) -> None:
     # The limits are those of what follows: waiting for the lock has its own, and keeps no others waiting.
     limits = "" if options.get(LONG, False) else _LIMITS.format(patience.write_ms)
     said.append(f"SELECT {taking(options.get(LOCKED))}{limits}")
-    held = held_now()
-    if held is not None:
+    held, is_fenced = held_now(), EPOCH in options or held_now() is not None
+    if is_fenced:
         said.append(_fence(held, connection.dialect))
     answer = connection.exec_driver_sql("; ".join(said))
-    if held is not None:
-        connection.info[FENCED] = held, answer.scalar() is not None
+    if is_fenced:
+        found = answer.first()
+        epoch = None if found is None else int(found[0] or 0)
+        connection.info[FENCED] = Fenced(epoch, held, found is not None)
 
 
 @lru_cache(maxsize=1024)
-def _fence(held: Held, dialect: Dialect) -> str:
-    """What asks for what is held, with its numbers: of several statements in one message, none has parameters."""
-    return str(asks_for(held).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+def _fence(held: Held | None, dialect: Dialect) -> str:
+    """What asks who leads and for what is held, with its numbers: of several statements, none has parameters."""
+    asked = select_of(PRESENT_EPOCH) if held is None else asks_for(held).with_only_columns(PRESENT_EPOCH)
+    return str(asked.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
 
 
 def taking(locks: Sequence[Lock] | None) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from icewright.core.errors import InvalidConfiguration
 from icewright.store.locks import WriteLock
 from icewright.store.timeouts import Timeouts
-from icewright.store.transactions import TURNS, WRITES, translated
+from icewright.store.transactions import ASKS, TURNS, WRITES, translated
 
 _SWITCH_S_MAX: Final = 5.0
 _PAUSE_S: Final = 0.05
@@ -79,5 +79,6 @@ def _configure(engine: Engine) -> None:
     @event.listens_for(engine, "begin")
     def on_begin(connection: Connection) -> None:
         # A transaction that reads first and writes later cannot wait for another writer: SQLite fails it at once.
-        writes = connection.get_execution_options().get(WRITES, False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        options = connection.get_execution_options()
+        if not options.get(ASKS, False):
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(WRITES, False) else "BEGIN")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, false, or_, select
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from icewright.core import wording
 from icewright.core.errors import Conflict
@@ -46,6 +48,15 @@ def is_one_of(columns: Sequence[ColumnElement[Any]], rows: Iterable[Sequence[Any
     """
     alike = (and_(*(column == value for column, value in zip(columns, row, strict=True))) for row in rows)
     return or_(false(), *alike)
+
+
+@cache
+def replacing(table: Table) -> Insert:
+    """What inserts rows in the place of those with the same primary key, on either database."""
+    made = insert(table)
+    key = table.primary_key.columns.keys()
+    rest = {column.name: made.excluded[column.name] for column in table.columns if column.name not in key}
+    return made.on_conflict_do_update(index_elements=key, set_=rest)
 
 
 def record_row(record: TableRecord) -> dict[str, Any]:

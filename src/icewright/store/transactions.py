@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -23,6 +23,8 @@ from icewright.store.servers_schema import buckets, server_sessions
 
 WRITES = "icewright_writes"
 """The execution option of a connection whose transactions write."""
+ASKS = "icewright_asks"
+"""The execution option of a connection that says one statement, which needs no transaction around it."""
 LOCKED = "icewright_locked"
 """The execution option of a connection whose transactions write beside others: what they lock, in order."""
 EPOCH = "icewright_epoch"
@@ -36,7 +38,7 @@ LONG = "icewright_long"
 TURNS = "icewright_turns"
 """The execution option of an engine whose writers in this process take turns by :class:`WriteLock`: that of SQLite."""
 FENCED = "icewright_fenced"
-"""What a connection notes of a transaction that asked with its locks for what is held: that, and whether it is."""
+"""What a connection notes of a transaction that asked with its locks for its fences: see :class:`Fenced`."""
 _PRIMARY_CODE = 0xFF
 """The part of SQLite's extended error codes that says which error it is."""
 
@@ -59,7 +61,24 @@ class Held:
     epoch: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """What a transaction found of its fences as it began: whether what it writes by is held, and who leads.
+
+    ``epoch`` is None where that has to be asked.
+    """
+
+    epoch: int | None
+    held: Held | None
+    is_held: bool
+
+
+_UNASKED = Fenced(None, None, is_held=False)
 _HELD: ContextVar[Held | None] = ContextVar("icewright_held", default=None)
+
+
+PRESENT_EPOCH = select(counters.c.value).where(counters.c.name == SERVER_EPOCH).scalar_subquery()
+"""How often a server has come to lead so far; NULL before the first time."""
 
 
 @contextmanager
@@ -77,10 +96,46 @@ def held_now() -> Held | None:
     return _HELD.get()
 
 
+_WRITTEN_BEFORE: ContextVar[Callable[[], None] | None] = ContextVar("icewright_written_before", default=None)
+
+
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """One transaction that sees one state of the database."""
+def written_before(write: Callable[[], None]) -> Iterator[None]:
+    """Within the block and in its thread, before any other transaction: what is written later than it was said to be.
+
+    So whatever is read or written behind it finds it. Exempt is what is read ``beside`` it (:func:`reading`).
+    """
+    token = _WRITTEN_BEFORE.set(write)
+    try:
+        yield
+    finally:
+        _WRITTEN_BEFORE.reset(token)
+
+
+def _write_before() -> None:
+    write = _WRITTEN_BEFORE.get()
+    if write is not None:
+        write()
+
+
+@contextmanager
+def reading(engine: Engine, *, beside: bool = False) -> Iterator[Connection]:
+    """One transaction that sees one state of the database.
+
+    ``beside``: it reads nothing of what this thread may have yet to write (:func:`written_before`).
+    """
+    if not beside:
+        _write_before()
     with translated(), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def asking(engine: Engine, *, beside: bool = False) -> Iterator[Connection]:
+    """As :func:`reading`, for a single statement: without a transaction, whose beginning and end cost more than it."""
+    if not beside:
+        _write_before()
+    with translated(), engine.connect() as connection, connection.execution_options(**{ASKS: True}).begin():
         yield connection
 
 
@@ -95,6 +150,7 @@ def writing(engine: Engine, locks: Iterable[Lock] | None = None) -> Iterator[Con
     :class:`~icewright.core.errors.StoreTaken` when the engine is that of a server that was replaced, and
     :class:`~icewright.core.errors.BucketLost` when what is held (:func:`holding`) is another server's by now.
     """
+    _write_before()
     options = {WRITES: True, LOCKED: None if locks is None else tuple(in_order(locks))}
     with translated(), _turn(engine), engine.connect() as connection:
         committing = False
@@ -145,7 +201,10 @@ def _may_have_happened(error: DBAPIError) -> bool:
 def _require_epoch(connection: Connection) -> None:
     """Fence off a server that was replaced: it may have read before the other one wrote."""
     epoch = connection.get_execution_options().get(EPOCH)
-    if epoch is not None and server_epoch(connection) != epoch:
+    if epoch is None:
+        return
+    told = connection.info.get(FENCED, _UNASKED).epoch
+    if (server_epoch(connection) if told is None else told) != epoch:
         raise taken_over()
 
 
@@ -160,10 +219,9 @@ def _require_held(connection: Connection) -> None:
         if connection.get_execution_options().get(SHARES, False):
             raise RuntimeError("a server that follows writes for nothing that it holds")
         return
-    asked, is_own = connection.info.pop(FENCED, (None, False))
-    if asked != held:
-        is_own = connection.scalar(asks_for(held)) is not None
-    if not is_own:
+    fenced: Fenced = connection.info.get(FENCED, _UNASKED)
+    is_told = fenced.held == held
+    if not (fenced.is_held if is_told else connection.scalar(asks_for(held)) is not None):
         raise BucketLost(
             "the tables are another server's now", hint="nothing was written; that server continues with them"
         )
@@ -207,7 +265,7 @@ def taken_over() -> StoreTaken:
 
 def server_epoch(connection: Connection) -> int:
     """How often a server has come to lead so far."""
-    return int(connection.scalar(select(counters.c.value).where(counters.c.name == SERVER_EPOCH)) or 0)
+    return int(connection.scalar(select(PRESENT_EPOCH)) or 0)
 
 
 @contextmanager

@@ -53,15 +53,20 @@ class ExpiryPlanner:
         decision = self._decide(metadata, policy, _rule(policy, asked), holds, None)
         return self._kept(metadata, policy, decision, asked=True), policy
 
-    def due(self, metadata: TableMetadata, marks: Sequence[Mark], holds: Sequence[Hold], rested_ms: int | None) -> Due:
+    def due(
+        self, metadata: TableMetadata, marks: Sequence[Mark], holds: Callable[[], Sequence[Hold]], rested_ms: int | None
+    ) -> Due:
         """What expires by itself, of a table whose owner lets it; nothing where it is not worth a commit yet.
 
         ``marks`` tell when snapshots were first seen, ``rested_ms`` is how long ago some last
-        expired, None when none ever did. Raises :class:`PlanRejected`.
+        expired, None when none ever did. ``holds`` are asked for where something would expire without them.
+        Raises :class:`PlanRejected`.
         """
         policy, seen = self._policy(metadata), first_seen(marks, metadata)
         rule = automatic_rule(policy)
-        decision = self._decide(metadata, policy, rule, holds, seen)
+        decision = self._decide(metadata, policy, rule, (), seen)
+        if decision.action is not None:
+            decision = self._decide(metadata, policy, rule, holds(), seen)
         action = decision.action
         if action is None:
             return Due(decision.reason)

@@ -101,6 +101,7 @@ class Observation:
     ``not_merged`` says of files, by path, why a merge refused them lately, where only their footers tell.
     ``put_off`` has the files, by path, of groups that failed by themselves, and until when they are left alone.
     ``written`` is what our latest commits wrote, where that is known. ``marks`` tell when snapshots were first seen.
+    ``is_queried`` is whether queries of it may be counted.
     """
 
     metadata: TableMetadata
@@ -118,3 +119,4 @@ class Observation:
     written: tuple[Written, ...] = ()
     experience: TaskThroughput = TaskThroughput()
     marks: tuple[Mark, ...] = ()
+    is_queried: bool = True

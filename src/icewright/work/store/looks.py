@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    case,
     cast,
     exists,
     func,
@@ -51,6 +52,7 @@ from icewright.policy.rules.schema import policy_revisions
 from icewright.ports.findings import ExecutorExclusion
 from icewright.ports.store import TableRecord, WaitingPlan
 from icewright.ports.table_records import BeforeLook, DueLook, LaterLook, SinceLooks, StoredTable
+from icewright.queries.schema import query_templates
 from icewright.recommendations.schema import recommendations
 from icewright.recommendations.sql import kept_recommendation
 from icewright.store import transactions
@@ -72,7 +74,7 @@ from icewright.store.schema import (
 )
 from icewright.store.scope_filters import in_share
 from icewright.store.table_rows import record_of
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
 from icewright.work.optimizers.findings_schema import exclusion_rows, probes
 from icewright.work.store import task_queries as queries
 
@@ -90,7 +92,12 @@ def _record(*is_it: ColumnElement[bool]) -> Select[Any]:
     found = select(tables, plans.c.plan)
     found = found.select_from(tables.outerjoin(plans, plans.c.plan_id == tables.c.plan_id)).where(*is_it)
     of_it, of_all = found.subquery(), _ALONE.subquery()
-    return select(of_it, of_all).select_from(of_all.outerjoin(of_it, true()))
+    counted = query_templates.c.catalog == of_it.c.catalog, query_templates.c.table_uuid == of_it.c.table_uuid
+    is_queried = case(
+        (of_it.c.table_uuid.is_(None), exists().select_from(query_templates)),  # its id is not known: any may be
+        else_=exists().select_from(query_templates).where(*counted),
+    )
+    return select(of_it, of_all, is_queried.label("is_queried")).select_from(of_all.outerjoin(of_it, true()))
 
 
 _BY_NAME: Final = _record(tables.c.name_digest == bindparam("name_digest"), tables.c.dropped_at.is_(None))
@@ -208,9 +215,15 @@ class SqlLooks:
     _engine: Engine
     _clock: Clock | None
 
-    def before_look(self, name: TableName) -> BeforeLook:
+    def before_look(self, name: TableName, *, is_new: bool = False) -> BeforeLook:
         """See the port."""
-        return self._before_look(_BY_NAME, {"name_digest": digest(name)})
+        key = {"name_digest": digest(name)}
+        if is_new:
+            with asking(self._engine) as connection:
+                row = self._row(connection, _BY_NAME, key)
+            if row["table_uuid"] is None:
+                return self._of_all(_nothing(row), row)
+        return self._before_look(_BY_NAME, key)
 
     def before_look_at(self, table_id: TableId) -> BeforeLook:
         """See the port."""
@@ -218,7 +231,7 @@ class SqlLooks:
 
     def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[DueLook]:
         """See the port."""
-        with reading(self._engine) as connection:
+        with asking(self._engine) as connection:
             rows = connection.execute(_DUE.where(*in_share(share)), {"until": now, "most": limit}).mappings()
             return [
                 DueLook(
@@ -269,14 +282,13 @@ class SqlLooks:
 
     def _before_look(self, query: Select[Any], key: Mapping[str, Any]) -> BeforeLook:
         with reading(self._engine) as connection:
-            dialect = "" if self._clock is not None else connection.dialect.name
-            row = connection.execute(_with_clock(query, dialect), key).mappings().one()
+            row = self._row(connection, query, key)
             if row["table_uuid"] is None:
-                return self._of_all(BeforeLook(StoredTable(), 0), row)
+                return self._of_all(_nothing(row), row)
             record = record_of(row)
             notes = _notes(connection, record)
             found = BeforeLook(
-                stored=_stored(connection, record, notes),
+                stored=_stored(connection, record, notes, is_queried=bool(row["is_queried"])),
                 now=0,
                 plan=None if row["plan"] is None else unpack(Plan, row["plan"]),
                 tasks=_tasks(connection, record.table_id),
@@ -286,6 +298,10 @@ class SqlLooks:
                 passed=next((load_optional(FinishedPass, note.document) for note in notes[_PASSED]), None),
             )
             return self._of_all(found, row)
+
+    def _row(self, connection: Connection, query: Select[Any], key: Mapping[str, Any]) -> RowMapping:
+        dialect = "" if self._clock is not None else connection.dialect.name
+        return connection.execute(_with_clock(query, dialect), key).mappings().one()
 
     def _of_all(self, found: BeforeLook, row: RowMapping) -> BeforeLook:
         """With what is the same for all tables."""
@@ -311,7 +327,13 @@ def _notes(connection: Connection, record: TableRecord) -> Mapping[str, Sequence
     return found
 
 
-def _stored(connection: Connection, record: TableRecord, notes: Mapping[str, Sequence[_Note]]) -> StoredTable:
+def _nothing(row: RowMapping) -> BeforeLook:
+    return BeforeLook(StoredTable(is_queried=bool(row["is_queried"])), 0)
+
+
+def _stored(
+    connection: Connection, record: TableRecord, notes: Mapping[str, Sequence[_Note]], *, is_queried: bool
+) -> StoredTable:
     keys: list[ManifestKey] = []
     statistics: list[PartitionStatistics] = []
     known: dict[int, Run] = {}
@@ -331,6 +353,7 @@ def _stored(connection: Connection, record: TableRecord, notes: Mapping[str, Seq
         {note.code: ExecutorExclusion(note.at, note.document) for note in notes[_EXCLUSION]},
         next((load(AccessRecord, note.document) for note in notes[_ACCESS]), None),
         bool(notes[_QUESTION]),
+        is_queried,
     )
 
 

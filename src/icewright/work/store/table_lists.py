@@ -18,13 +18,13 @@ from sqlalchemy import (
     cast,
     delete,
     func,
-    insert,
     or_,
     select,
     true,
     tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 
 from icewright.model.access.permissions import EVERYTHING, EVERYWHERE, Scope
 from icewright.model.iceberg.names import TableId
@@ -45,8 +45,8 @@ from icewright.ports.table_records import TableRecord
 from icewright.store.documents import pack, unpack
 from icewright.store.locks import Lock, LockKind, table_lock
 from icewright.store.schema import LISTED_CHANGED, UNNUMBERED, counters, listed_tables, table_series, tables
-from icewright.store.table_rows import id_columns, is_table, record_of
-from icewright.store.transactions import reading, writing
+from icewright.store.table_rows import id_columns, is_table, record_of, replacing
+from icewright.store.transactions import asking, reading, writing
 
 SORT_LENGTH: Final = 200
 """So much of a name is sorted by: an index of PostgreSQL takes no entry of more than 2.7 KB."""
@@ -76,16 +76,18 @@ _NUMBER: Final = update(listed_tables).where(
     _LISTED.catalog == bindparam("of_catalog"), _LISTED.table_uuid == bindparam("of_uuid")
 )
 _IDS: Final = ("catalog", "table_uuid")
-_COMPARED: Final = frozenset(_LISTED.keys()) - {"observed_at", "changed", *_IDS}
-_IS_SAME: Final = and_(*(_LISTED[name] == bindparam(f"had_{name}") for name in sorted(_COMPARED)))
-_LIST: Final = (
-    update(listed_tables)
-    .where(_LISTED.catalog == bindparam("of_catalog"), _LISTED.table_uuid == bindparam("of_uuid"))
-    .values(changed=case((_IS_SAME, _LISTED.changed), else_=UNNUMBERED))
+_SHOWN: Final = frozenset(_LISTED.keys()) - {"changed", *_IDS}
+_COMPARED: Final = _SHOWN - {"observed_at"}
+_LISTING: Final = insert(listed_tables)
+_IS_SAME: Final = and_(*(_LISTED[name] == _LISTING.excluded[name] for name in sorted(_COMPARED)))
+_LIST: Final = _LISTING.on_conflict_do_update(
+    index_elements=_IDS,
+    set_={
+        **{name: _LISTING.excluded[name] for name in sorted(_SHOWN)},
+        "changed": case((_IS_SAME, _LISTED.changed), else_=UNNUMBERED),
+    },
 )
-_PUT_SERIES: Final = update(table_series).where(
-    table_series.c.catalog == bindparam("of_catalog"), table_series.c.table_uuid == bindparam("of_uuid")
-)
+_PUT_SERIES: Final = replacing(table_series)
 
 
 def list_table(connection: Connection, record: TableRecord) -> None:
@@ -97,20 +99,12 @@ def list_table(connection: Connection, record: TableRecord) -> None:
     if record.dropped_at is not None:
         connection.execute(delete(listed_tables).where(*is_table(listed_tables, record.table_id)))
         return
-    row = listed_row(record)
-    same = {f"had_{name}": row[name] for name in _COMPARED}
-    shown = {name: value for name, value in row.items() if name not in _IDS}
-    key = {"of_catalog": record.table_id.catalog, "of_uuid": record.table_id.uuid}
-    if connection.execute(_LIST, {**shown, **same, **key}).rowcount == 0:
-        connection.execute(insert(listed_tables), {**row, "changed": UNNUMBERED})
+    connection.execute(_LIST, {**listed_row(record), "changed": UNNUMBERED})
 
 
 def put_series(connection: Connection, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
     """Replace the series of a table, as part of a transaction that has the table alone."""
-    packed = pack(tuple(points))
-    key = {"of_catalog": table_id.catalog, "of_uuid": table_id.uuid}
-    if connection.execute(_PUT_SERIES, {**key, "points": packed}).rowcount == 0:
-        connection.execute(insert(table_series), {**id_columns(table_id), "points": packed})
+    connection.execute(_PUT_SERIES, {**id_columns(table_id), "points": pack(tuple(points))})
 
 
 def unlist_namesakes(connection: Connection, record: TableRecord) -> None:
@@ -239,7 +233,7 @@ class SqlTableLists:
 
     def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
         """See the port."""
-        with reading(self._engine) as connection:
+        with asking(self._engine, beside=True) as connection:  # a series is written with the record that ends a look
             blob = connection.scalar(select(table_series.c.points).where(*is_table(table_series, table_id)))
         return () if blob is None else unpack(_POINTS, blob)
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     Connection,
     Engine,
     Table,
     and_,
     bindparam,
     case,
-    delete,
     insert,
     or_,
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError
 
-from icewright.audit.acting import acting
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, LookLost, NotFound
+from icewright.core.errors import NotFound
 from icewright.core.times import Instant
 from icewright.events.inbox_store import SqlInbox
 from icewright.model.access.permissions import EVERYWHERE, Scopes
@@ -32,21 +28,19 @@ from icewright.model.iceberg.inventory import ManifestKey, ManifestSummary, Part
 from icewright.model.iceberg.layouts import Run
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.plans import Plan
-from icewright.model.work.figures import SeriesPoint
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
 from icewright.ports.census import TableCensus
 from icewright.ports.store import (
     AT_ONCE,
     ROWS_AT_ONCE_MAX,
-    InventoryUpdate,
     OptimizerRecord,
     PlanPlace,
     TableRecord,
 )
 from icewright.store import transactions
-from icewright.store.documents import digest, dump, load, pack, text_of, unpack
-from icewright.store.locks import Lock, LockKind, lock, table_lock
+from icewright.store.documents import digest, dump, load, text_of, unpack
+from icewright.store.locks import LockKind, lock
 from icewright.store.schema import (
     manifests,
     optimizers,
@@ -57,45 +51,26 @@ from icewright.store.schema import (
 )
 from icewright.store.scope_filters import ids_like, records_in
 from icewright.store.table_rows import (
-    id_columns,
     is_table,
     manifest_key_of,
-    manifest_row,
-    partition_columns,
-    partition_row,
     record_of,
-    record_row,
     run_of,
-    run_row,
 )
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
 from icewright.work.launch.submitters import SqlSubmitters
 from icewright.work.optimizers.findings import SqlFindings
 from icewright.work.store import table_pruning
 from icewright.work.store.census import table_census
-from icewright.work.store.looks import PRESENT_POLICIES, SqlLooks
-from icewright.work.store.table_lists import SqlTableLists, list_table, put_series, unlist_namesakes
+from icewright.work.store.look_writes import SqlLookWrites, plan_of
+from icewright.work.store.looks import SqlLooks
+from icewright.work.store.table_lists import SqlTableLists
 from icewright.work.store.waiting_plans import SqlWaitingPlans
 
-# Made once: to put such a statement together takes longer than to execute it.
-_IS_IT: Final = and_(tables.c.catalog == bindparam("of_catalog"), tables.c.table_uuid == bindparam("of_table_uuid"))
-_HAS_NAME: Final = and_(tables.c.name_digest == bindparam("of_digest"), tables.c.dropped_at.is_(None))
-_READ: Final = update(tables).where(_IS_IT, tables.c.revision == bindparam("of_revision"))
-_AS_READ: Final = (_READ, _READ.where(bindparam("of_policies", type_=BigInteger) == PRESENT_POLICIES))
-"""The record that was read is replaced; the second one asks for the policies as well."""
-_AS_BEFORE: Final = tuple(one.where(_HAS_NAME) for one in _AS_READ)
-"""The same of a table that had this name already."""
-_ID: Final = (tables.c.catalog, tables.c.table_uuid)
-_NAMESAKES: Final = select(*_ID).where(or_(_HAS_NAME, _IS_IT)).order_by(*_ID).with_for_update()
-"""A table and those of its name, in the order of their ids, as whoever changes several locks them."""
-_CHANGED: Final = update(tables).values(revision=tables.c.revision + 1)
-_DROP_NAMESAKES: Final = _CHANGED.where(_HAS_NAME, ~_IS_IT)
-_GIVE_PLAN: Final = _CHANGED.where(_IS_IT)
 FETCH_ROWS = 16
 """Rows read at a time where each may be large: one summary can describe tens of thousands of partitions."""
 
 
-class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
+class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWrites):
     """A :class:`~icewright.ports.store.TableStore` over an engine of :func:`icewright.store.engine.open_store`.
 
     What it stamps with the time takes the database's clock unless ``clock`` is given.
@@ -109,14 +84,14 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
 
     def record(self, table_id: TableId) -> TableRecord | None:
         """See the port."""
-        with reading(self._engine) as connection:
+        with asking(self._engine) as connection:
             row = connection.execute(select(tables).where(*is_table(tables, table_id))).mappings().one_or_none()
             return None if row is None else record_of(row)
 
     def record_by_name(self, name: TableName) -> TableRecord | None:
         """See the port."""
         query = select(tables).where(tables.c.name_digest == digest(name), tables.c.dropped_at.is_(None))
-        with reading(self._engine) as connection:
+        with asking(self._engine) as connection:
             row = connection.execute(query).mappings().one_or_none()
             return None if row is None else record_of(row)
 
@@ -124,7 +99,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         """See the port."""
         digests = [digest(name) for name in names]
         query = select(tables).where(tables.c.name_digest.in_(digests), tables.c.dropped_at.is_(None))
-        with reading(self._engine) as connection:
+        with asking(self._engine) as connection:
             found = [record_of(row) for row in connection.execute(query).mappings()]
         return {record.name: record for record in found}
 
@@ -154,15 +129,6 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         with reading(self._engine) as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 
-    def save_record(
-        self, record: TableRecord, *, policies: int | None = None, series: Sequence[SeriesPoint] | None = None
-    ) -> None:
-        """See the port."""
-        with writing(self._engine, _of_record(record)) as connection:
-            _save_record(connection, record, policies)
-            if series is not None:
-                put_series(connection, record.table_id, series)
-
     def look_by(self, table_ids: Sequence[TableId], at: Instant) -> None:
         """See the port."""
         if not table_ids:
@@ -175,29 +141,6 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         found = [{"of_catalog": table_id.catalog, "of_uuid": table_id.uuid} for table_id in table_ids]
         with writing(self._engine) as connection:
             connection.execute(query.values(next_look_at=at, revision=tables.c.revision + 1), found)
-
-    def apply_inventory(self, update: InventoryUpdate) -> None:
-        """See the port."""
-        table_id = update.record.table_id
-        removed_manifests = [{"key_digest": digest(key)} for key in update.removed_manifests]
-        removed_partitions = [partition_columns(partition) for partition in update.removed_partitions]
-        added = {summary.key: manifest_row(table_id, summary) for summary in update.added_manifests}
-        changed = {stats.partition: partition_row(table_id, stats) for stats in update.changed_partitions}
-        added_runs = [run_row(table_id, snapshot_id, run) for snapshot_id, run in update.added_runs.items()]
-        removed_runs = [{"snapshot_id": snapshot_id} for snapshot_id in update.removed_runs]
-        with writing(self._engine, _of_record(update.record)) as connection:
-            _save_record(connection, update.record)
-            if not update.record.revision:  # these rows refer to its record, which was not there
-                _insert_each(connection, manifests, list(added.values()))
-                _insert_each(connection, partitions, list(changed.values()))
-                _insert_each(connection, runs, added_runs)
-                return
-            _delete_each(connection, manifests, table_id, removed_manifests)
-            _replace_each(connection, manifests, table_id, ("key_digest",), list(added.values()))
-            _delete_each(connection, partitions, table_id, removed_partitions)
-            _replace_each(connection, partitions, table_id, ("spec_id", "values_digest"), list(changed.values()))
-            _delete_each(connection, runs, table_id, removed_runs)
-            _replace_each(connection, runs, table_id, ("snapshot_id",), added_runs)
 
     def look_at_once(self, name: TableName) -> None:
         """See the port."""
@@ -221,10 +164,19 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         return self._summaries(table_id, partitions)
 
     def _summaries(self, table_id: TableId, wanted: frozenset[Partition] | None) -> Iterator[ManifestSummary]:
-        query = select(manifests.c.summary).where(*is_table(manifests, table_id))
-        with reading(self._engine) as connection:
-            for blob in connection.execution_options(yield_per=FETCH_ROWS).scalars(query):
+        update = self.update_to_come(table_id)
+        gone = frozenset[ManifestKey]() if update is None else frozenset(update.removed_manifests)
+        came = {} if update is None else {summary.key: summary for summary in update.added_manifests}
+        for summary in came.values():
+            if wanted is None or not wanted.isdisjoint(summary.partitions):
+                yield summary
+        if update is not None and not update.record.revision:
+            return  # of a table that is not stored
+        with reading(self._engine, beside=True) as connection:
+            for blob in _summaries_of(connection, table_id):
                 summary = unpack(ManifestSummary, blob)
+                if summary.key in gone or summary.key in came:
+                    continue
                 if wanted is None or not wanted.isdisjoint(summary.partitions):
                     yield summary
 
@@ -247,29 +199,10 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
             rows = connection.execute(select(runs).where(*is_table(runs, table_id))).mappings()
             return {row["snapshot_id"]: run_of(row) for row in rows}
 
-    def save_plan(self, plan: Plan, *, is_present: bool = True) -> None:
-        """See the port."""
-        row = {
-            "plan_id": plan.plan_id,
-            **id_columns(plan.table_id),
-            "planned_at": plan.planned_at,
-            "plan": pack(plan),
-            "asked_by": dump(acting()) if plan.asked or plan.migration is not None else None,
-        }
-        try:
-            with writing(self._engine, ()) as connection:
-                connection.execute(insert(plans), row)
-                _mark_present(connection, plan, is_present=is_present)
-        except IntegrityError as error:
-            with writing(self._engine, ()) as connection:
-                if _plan(connection, plan.plan_id) != plan:
-                    raise Conflict(f"there is another plan {plan.plan_id} already") from error
-                _mark_present(connection, plan, is_present=is_present)
-
     def plan(self, plan_id: str) -> Plan:
         """See the port."""
         with reading(self._engine) as connection:
-            plan = _plan(connection, plan_id)
+            plan = plan_of(connection, plan_id)
         if plan is None:
             raise NotFound(f"no plan {plan_id}")
         return plan
@@ -329,86 +262,18 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks):
         return transactions.now(connection, self._clock)
 
 
-def _of_record(record: TableRecord) -> tuple[Lock, Lock]:
-    """What whoever writes a record has alone: the table, also one that is not stored yet, and its name."""
-    return lock(LockKind.NAME, digest(record.name)), table_lock(record.table_id)
-
-
-def _key(table_id: TableId) -> dict[str, Any]:
-    return {f"of_{name}": value for name, value in id_columns(table_id).items()}
-
-
-def _read_as(record: TableRecord, policies: int | None) -> dict[str, Any]:
-    of_policies = {} if policies is None else {"of_policies": policies}
-    return {**_key(record.table_id), "of_revision": record.revision, **of_policies}
-
-
-def _save_record(connection: Connection, record: TableRecord, policies: int | None = None) -> None:
-    row, key = record_row(record), _read_as(record, policies)
-    if record.revision and record.dropped_at is None:
-        # Under its name as before there is no other table: that would have been written here as well.
-        as_before = _AS_BEFORE[policies is not None]
-        if connection.execute(as_before, {**row, **key, "of_digest": row["name_digest"]}).rowcount == 1:
-            list_table(connection, record)
-            return
-    if record.dropped_at is None:
-        named = {**_key(record.table_id), "of_digest": row["name_digest"]}
-        stored = {TableId(*one) for one in connection.execute(_NAMESAKES, named)}
-        is_stored = record.table_id in stored
-        if stored - {record.table_id}:
-            connection.execute(_DROP_NAMESAKES, {**named, "dropped_at": record.observed_at})
-            unlist_namesakes(connection, record)
-    else:
-        asked = select(tables.c.revision).where(*is_table(tables, record.table_id))
-        is_stored = not record.revision and connection.execute(asked).first() is not None
-    if record.revision:
-        is_ours = connection.execute(_AS_READ[policies is not None], {**row, **key}).rowcount == 1
-    else:
-        is_ours = not is_stored
-        if is_ours:
-            connection.execute(insert(tables), row)
-    if not is_ours:
-        raise LookLost(f"another look at {record.name} was written first")
-    list_table(connection, record)
-
-
 def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:
     """Replace the row, or insert it."""
     if connection.execute(update(table).where(*where).values(**row)).rowcount == 0:
         connection.execute(insert(table).values(**row))
 
 
-def _delete_each(connection: Connection, table: Table, table_id: TableId, keys: Sequence[Mapping[str, Any]]) -> None:
-    """Delete the rows of a table that have one of the keys, in one round trip."""
-    if not keys:
-        return
-    same = [table.c[name] == bindparam(f"key_{name}") for name in keys[0]]
-    connection.execute(
-        delete(table).where(*is_table(table, table_id), *same),
-        [{f"key_{name}": value for name, value in key.items()} for key in keys],
-    )
-
-
-def _insert_each(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        connection.execute(insert(table), list(rows))
-
-
-def _replace_each(
-    connection: Connection, table: Table, table_id: TableId, key: Sequence[str], rows: Sequence[Mapping[str, Any]]
-) -> None:
-    """Put rows in the place of those that have the same keys."""
-    if not rows:
-        return
-    _delete_each(connection, table, table_id, [{name: row[name] for name in key} for row in rows])
-    _insert_each(connection, table, rows)
-
-
-def _mark_present(connection: Connection, plan: Plan, *, is_present: bool) -> None:
-    if is_present:
-        connection.execute(_GIVE_PLAN, {**_key(plan.table_id), "plan_id": plan.plan_id})
-
-
-def _plan(connection: Connection, plan_id: str) -> Plan | None:
-    blob = connection.scalar(select(plans.c.plan).where(plans.c.plan_id == plan_id))
-    return None if blob is None else unpack(Plan, blob)
+def _summaries_of(connection: Connection, table_id: TableId) -> Iterator[bytes]:
+    """All of a table: those of most are few, which a cursor in the database would cost more than they do."""
+    key = manifests.c.key_digest
+    query = select(key, manifests.c.summary).where(*is_table(manifests, table_id)).order_by(key)
+    first = connection.execute(query.limit(FETCH_ROWS)).all()
+    yield from (blob for _, blob in first)
+    if len(first) == FETCH_ROWS:
+        rest = query.where(key > first[-1][0])
+        yield from (blob for _, blob in connection.execution_options(yield_per=FETCH_ROWS).execute(rest))
