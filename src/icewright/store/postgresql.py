@@ -155,7 +155,8 @@ def _begin(connection: Connection, patience: Timeouts) -> None:
 @lru_cache(maxsize=1024)
 def _fence(held: Held, dialect: Dialect) -> str:
     """What asks for what is held, with its numbers: of several statements in one message, none has parameters."""
-    return str(asks_for(held).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    statement, parameters = asks_for(held)
+    return str(statement.params(parameters).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
 
 
 def taking(locks: Sequence[Lock] | None) -> str:
