@@ -10,12 +10,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, Engine, bindparam, select, update
 
 from icewright.core.errors import BucketLost, CoordinatorUnavailable, StoreTaken, StoreUnavailable
 from icewright.model.iceberg.names import TableName
@@ -24,7 +25,8 @@ from icewright.ownership.claims_sql import SqlClaims
 from icewright.ownership.model import Claim, SeenClaim
 from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.server.cluster.share import Share, SharedPart
-from icewright.store.schema import LISTED_CHANGED, SERVER_EPOCH, counters
+from icewright.store.documents import load
+from icewright.store.schema import LISTED_CHANGED, SERVER_EPOCH, claims, counters
 from icewright.store.scope_filters import bucket_of
 from icewright.store.servers_schema import buckets, server_sessions
 from icewright.store.transactions import EPOCH, SHARES, reading, writing
@@ -45,6 +47,10 @@ leader itself stood still and lets the others speak first, and two polls to assi
 until its lease ends and another one is elected, time does not count."""
 SERVERS_MAX: Final = 5
 TABLES: Final = [TableName("lake", ("db",), f"t{number}") for number in range(40)]
+_OWNERS: Final = select(buckets.c.bucket, buckets.c.session, buckets.c.epoch)
+_OWNER: Final = select(buckets.c.session).where(buckets.c.bucket == bindparam("of"))
+_WRITE: Final = update(counters).where(counters.c.name == LISTED_CHANGED).values(value=counters.c.value + 1)
+_CLAIMS: Final = select(claims.c.claim)
 _LIVE: Final = select(server_sessions.c.session).where(server_sessions.c.ended_at.is_(None))
 
 
@@ -108,7 +114,8 @@ class BucketsWorld:
         self.commits = dict.fromkeys(TABLES, 0)
         self.claimed: dict[TableName, int] = {}
         """The commit from which the latest claim is that was ever kept of each table."""
-        self.reader = SqlCoordinator(self.engine, self.clock)
+        self.judged_claims: AbstractSet[str] = frozenset()
+        """The claims that were there when they were judged last."""
         for _ in range(3):
             self.start()
 
@@ -240,10 +247,9 @@ class BucketsWorld:
         if not context.run(working.__enter__):
             context.run(working.__exit__, None, None, None)
             return
-        with reading(self.engine) as connection:
-            live = set(connection.scalars(_LIVE))
         self.counted["look"] += 1
         until = self.clock.now() + self.chance.randrange(LOOK_MS_MAX)
+        live = self.live() if any(at.name == name for one in self.servers for at in one.looks) else set()
         others = [one for one in self.servers if any(at.name == name and at.session in live for at in one.looks)]
         look = Look(name, working, context, server.share.session or 0, until, server.book, self.commits[name])
         server.looks.append(look)
@@ -252,6 +258,11 @@ class BucketsWorld:
             others and server.share.session in live
         ):  # else it does not know yet that it is dead: its look writes nothing
             raise Broken(f"{server.name} and {others[0].name} look at {name} at once")
+
+    def live(self) -> AbstractSet[int]:
+        """The sessions that have not ended."""
+        with reading(self.engine) as connection:
+            return set(connection.scalars(_LIVE))
 
     def finish(self, server: Server, look: Look) -> None:
         """Write what a look came to, and end it."""
@@ -269,10 +280,10 @@ class BucketsWorld:
 
     def effect(self, connection: Connection, server: Server, look: Look) -> None:
         """What is written for a table is its owner's."""
-        owner = connection.scalar(select(buckets.c.session).where(buckets.c.bucket == bucket_of(look.name)))
+        owner = connection.scalar(_OWNER, {"of": bucket_of(look.name)})
         if owner != look.session:
             raise Broken(f"{server.name} wrote for {look.name} by session {look.session}, which is {owner}'s")
-        connection.execute(update(counters).where(counters.c.name == LISTED_CHANGED).values(value=counters.c.value + 1))
+        connection.execute(_WRITE)
 
     def note(self, look: Look) -> None:
         """What a look says of a table's places, by a clock that goes ahead or behind."""
@@ -288,7 +299,11 @@ class BucketsWorld:
             book.take_over()
         except BucketLost:
             self.counted["claims of a dead server" if book._dirty else "claims of the next owner"] += 1
-        for seen in SqlClaims(self.engine).claims():
+        with reading(self.engine) as connection:
+            present = connection.scalars(_CLAIMS).all()
+        new = [load(SeenClaim, text) for text in present if text not in self.judged_claims]
+        self.judged_claims = frozenset(present)
+        for seen in new:
             commit, before = int(seen.metadata_location), self.claimed.get(seen.claim.name, 0)
             if commit < before:
                 raise Broken(f"{seen.claim.name} claims what it did at commit {commit}, over that of commit {before}")
@@ -302,8 +317,7 @@ class BucketsWorld:
         now = self.clock.now()
         doing = {one.share.session for one in self.servers if self.runs(one)}
         with reading(self.engine) as connection:
-            state = self.reader._state(connection)
-        idle = {(one.bucket, one.epoch) for one in state.buckets.values() if one.session not in doing}
+            idle = {(bucket, epoch) for bucket, session, epoch in connection.execute(_OWNERS) if session not in doing}
         unled_ms = 0 if self.leader is not None and self.runs(self.leader) else POLL_MS
         self.idle_since = {key: self.idle_since.get(key, now) + unled_ms for key in idle}
         late = [key for key, since in self.idle_since.items() if now - since > self.late_ms]

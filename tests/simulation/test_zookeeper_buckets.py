@@ -23,6 +23,7 @@ from icewright.store.servers_schema import server_sessions
 from icewright.store.transactions import reading
 from tests.doubles.zookeeper import FakeEnsemble, FakeZooKeeper
 from tests.simulation.buckets_world import DEAD_MS, LATE_MS, POLL_MS, AwayNowAndThen, BucketsWorld, Server
+from tests.simulation.test_buckets import is_broken_by, simulate
 from tests.simulation.test_simulation import CAMPAIGN, SEED
 from tests.simulation.writers import Broken
 
@@ -30,7 +31,6 @@ SESSION_MS: Final = 2_500
 RECONNECT_MS: Final = 1_500
 DEPOSED_MS: Final = SESSION_MS + int(1_000 * DEPOSE_S)
 """How long a server leads at most that ZooKeeper does not hear of."""
-TICKS = 160
 SEEDS = range(1_000 if CAMPAIGN else 2) if SEED is None else range(int(SEED), int(SEED) + 1)
 SPARE_SEEDS = range(SEEDS.stop, SEEDS.stop + 50)
 MUST_HAPPEN = ("all away", "all forgotten", "cut off", "expired", "fenced", "killed", "written")
@@ -120,15 +120,6 @@ class ZooKeeperWorld(BucketsWorld):
             super().judge_owners()
 
 
-def simulate(seed: int, kind: type[ZooKeeperWorld] = ZooKeeperWorld) -> Counter[str]:
-    world = kind(seed)
-    try:
-        world.run(TICKS)
-    finally:
-        world.end()
-    return world.counted
-
-
 @pytest.mark.timeout(2 * 3600 if CAMPAIGN else 900)
 def test_i14_i15_i18_whatever_zookeeper_says_each_table_has_one_owners_effects_and_none_is_left_alone() -> None:
     happened: Counter[str] = Counter()
@@ -136,22 +127,12 @@ def test_i14_i15_i18_whatever_zookeeper_says_each_table_has_one_owners_effects_a
         if SEED is None and seed in SPARE_SEEDS and all(happened[what] for what in MUST_HAPPEN):
             break
         try:
-            happened += simulate(seed)
+            happened += simulate(seed, ZooKeeperWorld)
         except Exception as error:
             error.add_note(f"seed {seed}; ICEWRIGHT_SIMULATION_SEED={seed} runs it alone")
             raise
     if SEED is None:
         assert [what for what in MUST_HAPPEN if not happened[what]] == []
-
-
-def is_broken_by(kind: type[ZooKeeperWorld], how: str) -> None:
-    with pytest.raises(Broken, match=how):
-        _simulate_many(kind)
-
-
-def _simulate_many(kind: type[ZooKeeperWorld]) -> None:
-    for seed in range(30):
-        simulate(seed, kind)
 
 
 def test_a_session_of_zookeeper_is_no_fence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,18 @@ _NAMES_AT_ONCE: Final = 400
 """Names that one query asks for: every database allows two parameters for each."""
 
 _NO_LEASES: Final[Mapping[TableName, Held | None]] = MappingProxyType({})
+_NEXT_CHANGE: Final = (
+    update(counters)
+    .where(counters.c.name == CLAIMS_CHANGED)
+    .values(value=counters.c.value + 1)
+    .returning(counters.c.value)
+)
+_FORGET: Final = delete(claims).where(
+    claims.c.catalog == bindparam("key_catalog"), claims.c.name_digest == bindparam("key_name_digest")
+)
+_CHANGED_SINCE: Final = (
+    select(claims.c.claim, claims.c.changed).where(claims.c.changed > bindparam("since")).order_by(claims.c.changed)
+)
 
 
 class SqlClaims:
@@ -56,9 +68,8 @@ class SqlClaims:
 
     def changed_since(self, number: int) -> tuple[Sequence[SeenClaim], int]:
         """The claims that were kept after the change of that number, by any server, and the number of the last one."""
-        query = select(claims.c.claim, claims.c.changed).where(claims.c.changed > number).order_by(claims.c.changed)
         with asking(self._engine, beside=True) as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(_CHANGED_SINCE, {"since": number}).all()
         return [load(SeenClaim, row[0]) for row in rows], rows[-1][1] if rows else number
 
     def keep(
@@ -77,12 +88,10 @@ class SqlClaims:
         if not told:
             return {}
         held = {one for one in leases.values() if one is not None}
-        same = (claims.c.catalog == bindparam("key_catalog"), claims.c.name_digest == bindparam("key_name_digest"))
-        counter = update(counters).where(counters.c.name == CLAIMS_CHANGED).values(value=counters.c.value + 1)
         with writing(self._engine, (ASSIGNED,) if held else ()) as connection:
             lost = lost_leases(connection, held)
             # The counter's row has those who keep claims take turns, in their numbers' order.
-            changed = connection.execute(counter.returning(counters.c.value)).scalar_one()
+            changed = connection.execute(_NEXT_CHANGE).scalar_one()
             late = {name for name, lease in leases.items() if lease in lost}
             before = _kept(connection, late if self.declares else late.union(by_name))
             others = {name: before[name] for name in late if name in before}
@@ -93,7 +102,7 @@ class SqlClaims:
             ]
             gone = [{f"key_{name}": value for name, value in _key(one).items()} for one in told - others.keys()]
             if gone:
-                connection.execute(delete(claims).where(*same), gone)
+                connection.execute(_FORGET, gone)
             if rows:
                 connection.execute(insert(claims), [{**row, "changed": changed} for row in rows])
         return others

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from icewright.core import codec
 from icewright.core.errors import InvalidMessage, Unreadable
 
 T = TypeVar("T")
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
 
 
 def dump(value: Any) -> str:
@@ -19,7 +20,7 @@ def dump(value: Any) -> str:
     Escapes keep what strangers put into names, such as NUL, which PostgreSQL's text cannot hold, and lone surrogates,
     which no database can.
     """
-    return json.dumps(codec.to_json(value), separators=(",", ":"), ensure_ascii=True)
+    return _ENCODER.encode(codec.to_json(value))
 
 
 def dump_optional(value: Any | None) -> str | None:

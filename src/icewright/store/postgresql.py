@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
-from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Dialect, Engine, Select, create_engine, event
 from sqlalchemy import select as select_of
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -171,7 +171,10 @@ def _begin(connection: Connection, patience: Timeouts) -> None:
 @lru_cache(maxsize=1024)
 def _fence(held: Held | None, dialect: Dialect) -> str:
     """What asks who leads and for what is held, with its numbers: of several statements, none has parameters."""
-    asked = select_of(PRESENT_EPOCH) if held is None else asks_for(held).with_only_columns(PRESENT_EPOCH)
+    asked: Select[Any] = select_of(PRESENT_EPOCH)
+    if held is not None:
+        statement, parameters = asks_for(held)
+        asked = statement.with_only_columns(PRESENT_EPOCH).params(parameters)
     return str(asked.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, Select, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, Select, bindparam, func, literal_column, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -50,6 +50,20 @@ _NOW = {
     # Not now(): that stands still during a transaction, which may have waited for a lock.
     "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 }
+# Built once: each transaction that writes asks for one of them, and building it takes longer than SQLite needs for it.
+PRESENT_EPOCH: Final = select(counters.c.value).where(counters.c.name == SERVER_EPOCH).scalar_subquery()
+"""How often a server has come to lead so far; NULL before the first time."""
+_EPOCH_ASKED: Final = select(PRESENT_EPOCH)
+_OWN_SESSION: Final = (
+    select(server_sessions.c.session)
+    .where(server_sessions.c.session == bindparam("held_by"), server_sessions.c.ended_at.is_(None))
+    .with_for_update(read=True, key_share=True)
+)
+_OWN_BUCKET: Final = (
+    select(buckets.c.bucket)
+    .where(buckets.c.bucket == bindparam("held"), buckets.c.epoch == bindparam("held_in"))
+    .with_for_update(read=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +89,6 @@ class Fenced:
 
 _UNASKED = Fenced(None, None, is_held=False)
 _HELD: ContextVar[Held | None] = ContextVar("icewright_held", default=None)
-
-
-PRESENT_EPOCH = select(counters.c.value).where(counters.c.name == SERVER_EPOCH).scalar_subquery()
-"""How often a server has come to lead so far; NULL before the first time."""
 
 
 @contextmanager
@@ -221,21 +231,17 @@ def _require_held(connection: Connection) -> None:
         return
     fenced: Fenced = connection.info.get(FENCED, _UNASKED)
     is_told = fenced.held == held
-    if not (fenced.is_held if is_told else connection.scalar(asks_for(held)) is not None):
+    if not (fenced.is_held if is_told else connection.scalar(*asks_for(held)) is not None):
         raise BucketLost(
             "the tables are another server's now", hint="nothing was written; that server continues with them"
         )
 
 
-def asks_for(held: Held) -> Select[Any]:
-    """What finds nothing if that is not held any more; else it locks it."""
+def asks_for(held: Held) -> tuple[Select[Any], Mapping[str, int]]:
+    """What finds nothing if that is not held any more, and its parameters; else it locks it."""
     if held.bucket is None:
-        own = select(server_sessions.c.session).where(
-            server_sessions.c.session == held.session, server_sessions.c.ended_at.is_(None)
-        )
-        return own.with_for_update(read=True, key_share=True)
-    own = select(buckets.c.bucket).where(buckets.c.bucket == held.bucket, buckets.c.epoch == held.epoch)
-    return own.with_for_update(read=True)
+        return _OWN_SESSION, {"held_by": held.session}
+    return _OWN_BUCKET, {"held": held.bucket, "held_in": held.epoch}
 
 
 def lost_leases(connection: Connection, leases: Collection[Held]) -> AbstractSet[Held]:
@@ -265,7 +271,7 @@ def taken_over() -> StoreTaken:
 
 def server_epoch(connection: Connection) -> int:
     """How often a server has come to lead so far."""
-    return int(connection.scalar(select(PRESENT_EPOCH)) or 0)
+    return int(connection.scalar(_EPOCH_ASKED) or 0)
 
 
 @contextmanager

@@ -11,7 +11,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, delete, func, insert, or_, select, text, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from icewright.core.clock import Clock
 from icewright.core.errors import CoordinatorUnavailable, InvalidConfiguration, NameTaken, Unreadable
@@ -108,6 +122,38 @@ class _State:
     backends: frozenset[int]
 
 
+# Built once: building a statement takes longer than SQLite needs for it.
+_HAS_NOT_ENDED: Final = server_sessions.c.ended_at.is_(None)
+_SESSIONS: Final = select(*(server_sessions.c[one.name] for one in fields(Session))).order_by(server_sessions.c.session)
+_PRESENT_SESSIONS: Final = _SESSIONS.where(_HAS_NOT_ENDED)
+_BUCKETS: Final = select(*(buckets.c[one.name] for one in fields(Bucket)))
+_HELD: Final = _BUCKETS.where(buckets.c.session == bindparam("held_by"))
+_BEAT: Final = update(server_sessions).where(server_sessions.c.session == bindparam("beating"), _HAS_NOT_ENDED)
+_VERSION: Final = select(counters.c.value).where(counters.c.name == ASSIGNMENT)
+_NEXT: Final = (
+    update(counters)
+    .where(counters.c.name == bindparam("counter"))
+    .values(value=counters.c.value + 1)
+    .returning(counters.c.value)
+)
+_HAND_OVER: Final = (
+    update(buckets)
+    .where(
+        buckets.c.bucket == bindparam("handed"),
+        buckets.c.session == bindparam("held_by"),
+        buckets.c.epoch == bindparam("held_in"),
+        buckets.c.target.is_not(None),
+    )
+    .values(session=buckets.c.target, target=None, epoch=bindparam("version"), moved_at=bindparam("now"))
+)
+_OF_BUCKET: Final = update(buckets).where(buckets.c.bucket == bindparam("moved"))
+_GIVE: Final = _OF_BUCKET.values(
+    session=bindparam("owner"), target=None, epoch=bindparam("version"), moved_at=bindparam("now")
+)
+_AIM: Final = _OF_BUCKET.values(target=bindparam("aim"), moved_by=bindparam("why"))
+_FORGET: Final = delete(server_sessions).where(server_sessions.c.ended_at < bindparam("before"))
+
+
 class SqlCoordinator:
     """What servers agree on. ``clock`` stands in for the database's, and ``monotonic_s`` for the system's."""
 
@@ -132,6 +178,8 @@ class SqlCoordinator:
         self._gone_since: dict[int, float] = {}
         """Since when the connections of sessions are gone."""
         self._looked_s = monotonic_s()
+        self._read: tuple[int, Mapping[int, Bucket]] | None = None
+        """The buckets as they were last read, with the version of the assignment, which each change of them changes."""
 
     @property
     def link(self) -> CoordinatorLink:
@@ -165,10 +213,9 @@ class SqlCoordinator:
 
     def beat(self, session: int, backend: int) -> bool:
         """Say that a server is there; whether its session has not ended."""
-        own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
         with writing(self._engine, ()) as connection:
-            said = {"seen_at": self._now(connection), "backend": backend}
-            return connection.execute(update(server_sessions).where(*own).values(**said)).rowcount == 1
+            said = {"beating": session, "seen_at": self._now(connection), "backend": backend}
+            return connection.execute(_BEAT, said).rowcount == 1
 
     def leave(self, session: int, why: str = LEFT) -> None:
         """End a session, and take all buckets from it. Harmless for one that has ended."""
@@ -188,17 +235,15 @@ class SqlCoordinator:
     def held(self, session: int) -> Sequence[Bucket]:
         """The buckets of a session."""
         with reading(self._engine) as connection:
-            found = connection.execute(select(buckets).where(buckets.c.session == session)).mappings()
-            return [Bucket(**row) for row in found]
+            return [Bucket(*row) for row in connection.execute(_HELD, {"held_by": session})]
 
     def hand_over(self, session: int, handed: Iterable[Bucket]) -> None:
         """Give buckets to those that they are to go to. Harmless for what is not the session's in that epoch."""
         with writing(self._engine, _ALONE) as connection:
-            now, version = self._now(connection), _next(connection, ASSIGNMENT)
-            for one in handed:
-                own = (buckets.c.bucket == one.bucket, buckets.c.session == session, buckets.c.epoch == one.epoch)
-                said = {"session": buckets.c.target, "target": None, "epoch": version, "moved_at": now}
-                connection.execute(update(buckets).where(*own, buckets.c.target.is_not(None)).values(**said))
+            said = {"held_by": session, "version": _next(connection, ASSIGNMENT), "now": self._now(connection)}
+            _execute_all(
+                connection, _HAND_OVER, [{**said, "handed": one.bucket, "held_in": one.epoch} for one in handed]
+            )
 
     def assign(self, engine: Engine, own: int | None = None, *, since: Instant | None = None) -> Mapping[str, int]:
         """End the sessions of the dead, and say where buckets are to be; how many that moved, by why.
@@ -207,7 +252,7 @@ class SqlCoordinator:
         ``since`` since when it hears of the store: what was before that tells of nobody's death.
         """
         with reading(engine) as connection:
-            state = self._state(connection)
+            state = self._state(connection, self._known_buckets(connection))
         over = self._over(state.sessions, own)
         dead = {**over, **self._dead(state, own, since)}
         if not dead and _is_settled(state):
@@ -216,16 +261,21 @@ class SqlCoordinator:
             # Nobody beats between what is read and what is written, nor writes for what may end.
             connection.execute(_LIVING.with_for_update())
             state = self._state(connection)
-            self._end(connection, {**over, **self._dead(state, own, since)}, state.now)
-            state = self._state(connection)
+            if self._end(connection, {**over, **self._dead(state, own, since)}, state.now):
+                state = self._state(connection)
             return _move(connection, state, self._weigh)
+
+    def sessions(self) -> Sequence[Session]:
+        """Those that have not ended."""
+        with reading(self._engine) as connection:
+            return _sessions(connection)
 
     def assigned(self) -> Assigned:
         """All of it, for people."""
         with reading(self._engine) as connection:
-            state = self._state(connection)
-            weights = _tables(connection)
             version = _version(connection)
+            state = self._state(connection, self._known_buckets(connection))
+            weights = _tables(connection)
         found = tuple(state.buckets[bucket] for bucket in sorted(state.buckets))
         return Assigned(state.now, version, state.sessions, found, weights)
 
@@ -234,14 +284,22 @@ class SqlCoordinator:
         with reading(self._engine) as connection:
             since = self._now(connection) - SERVERS_KEPT_MS
             late = or_(server_sessions.c.ended_at.is_(None), server_sessions.c.ended_at > since)
-            return _sessions(connection, late)
+            return _sessions(connection, _SESSIONS.where(late))
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
 
-    def _state(self, connection: Connection) -> _State:
-        sessions = _sessions(connection, server_sessions.c.ended_at.is_(None))
-        found = {row["bucket"]: Bucket(**row) for row in connection.execute(select(buckets)).mappings()}
+    def _known_buckets(self, connection: Connection) -> Mapping[int, Bucket]:
+        """All buckets, in a transaction that sees one state and changes nothing; read anew if one has changed."""
+        version, known = _version(connection), self._read
+        if known is None or known[0] != version:
+            self._read = known = version, _buckets(connection)
+        return known[1]
+
+    def _state(self, connection: Connection, known: Mapping[int, Bucket] | None = None) -> _State:
+        """Who is there and has what; ``known`` are the buckets, if they have been read."""
+        sessions = _sessions(connection)
+        found = _buckets(connection) if known is None else known
         pids = [one.backend for one in sessions]
         if connection.dialect.name == "postgresql":
             pids = list(connection.scalars(_BACKENDS, {"pids": pids}))
@@ -289,7 +347,8 @@ class SqlCoordinator:
             )
         return {one.session: dead[one.session] for one in others}
 
-    def _end(self, connection: Connection, ended: Mapping[int, str], now: Instant) -> None:
+    def _end(self, connection: Connection, ended: Mapping[int, str], now: Instant) -> bool:
+        """End sessions, and forget those that ended long ago; whether any was to end."""
         for session, why in ended.items():
             own = (server_sessions.c.session == session, server_sessions.c.ended_at.is_(None))
             connection.execute(select(server_sessions.c.session).where(*own).with_for_update())
@@ -297,13 +356,16 @@ class SqlCoordinator:
                 lost = {"session": None, "epoch": _next(connection, ASSIGNMENT), "moved_at": now, "moved_by": why}
                 connection.execute(update(buckets).where(buckets.c.session == session).values(**lost))
                 connection.execute(update(buckets).where(buckets.c.target == session).values(target=None))
-        connection.execute(delete(server_sessions).where(server_sessions.c.ended_at < now - SERVERS_KEPT_MS))
+        connection.execute(_FORGET, {"before": now - SERVERS_KEPT_MS})
+        return bool(ended)
 
 
-def _sessions(connection: Connection, which: ColumnElement[bool]) -> tuple[Session, ...]:
-    wanted = [server_sessions.c[one.name] for one in fields(Session)]
-    rows = connection.execute(select(*wanted).where(which).order_by(server_sessions.c.session)).mappings()
-    return tuple(Session(**row) for row in rows)
+def _sessions(connection: Connection, which: Select[Any] = _PRESENT_SESSIONS) -> tuple[Session, ...]:
+    return tuple(Session(*row) for row in connection.execute(which))
+
+
+def _buckets(connection: Connection) -> Mapping[int, Bucket]:
+    return {row[0]: Bucket(*row) for row in connection.execute(_BUCKETS)}
 
 
 def _move(connection: Connection, state: _State, weigh: Callable[[Connection], Mapping[int, int]]) -> Mapping[str, int]:
@@ -313,24 +375,30 @@ def _move(connection: Connection, state: _State, weigh: Callable[[Connection], M
         return {}
     wanted = assign(_destinations(state), live, weigh(connection))
     moved, version = Counter[str](), _next(connection, ASSIGNMENT)
+    new, given, aimed = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
     for bucket, session in wanted.items():
         found = state.buckets.get(bucket)
         if found is None:
             row = {"bucket": bucket, "session": session, "epoch": version, "moved_at": state.now, "moved_by": FIRST}
-            connection.execute(insert(buckets).values(row))
+            new.append(row)
             moved[FIRST] += 1
         elif found.session not in live:
-            said = {"session": session, "target": None, "epoch": version, "moved_at": state.now}
-            connection.execute(update(buckets).where(buckets.c.bucket == bucket).values(**said))
+            given.append({"moved": bucket, "owner": session, "version": version, "now": state.now})
             moved[found.moved_by] += 1
         else:
             target = None if session == found.session else session
             if target != found.target:
-                why = found.moved_by if target is None else JOINED
-                aimed = update(buckets).where(buckets.c.bucket == bucket).values(target=target, moved_by=why)
-                connection.execute(aimed)
+                aimed.append({"moved": bucket, "aim": target, "why": found.moved_by if target is None else JOINED})
                 moved[JOINED] += target is not None
+    for statement, rows in ((insert(buckets), new), (_GIVE, given), (_AIM, aimed)):
+        _execute_all(connection, statement, rows)
     return moved
+
+
+def _execute_all(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Execute a statement for each of the rows, of which there may be none."""
+    if rows:
+        connection.execute(statement, rows)
 
 
 def _is_settled(state: _State) -> bool:
@@ -370,9 +438,8 @@ def _by_bucket(connection: Connection, query: Select[Any]) -> Mapping[int, int]:
 
 
 def _next(connection: Connection, counter: str) -> int:
-    query = update(counters).where(counters.c.name == counter).values(value=counters.c.value + 1)
-    return int(connection.execute(query.returning(counters.c.value)).scalar_one())
+    return int(connection.execute(_NEXT, {"counter": counter}).scalar_one())
 
 
 def _version(connection: Connection) -> int:
-    return int(connection.scalar(select(counters.c.value).where(counters.c.name == ASSIGNMENT)) or 0)
+    return int(connection.scalar(_VERSION) or 0)

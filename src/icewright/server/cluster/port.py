@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from icewright.core.servers import CoordinatorLink
 from icewright.core.times import Instant
-from icewright.server.cluster.coordinator import LEFT, Assigned, Bucket
+from icewright.server.cluster.coordinator import LEFT, Assigned, Bucket, Session
 
 
 class Coordinator(Protocol):
@@ -53,6 +53,9 @@ class Coordinator(Protocol):
         ``engine`` is the leader's: what it writes is refused when another server leads. ``own`` is its session, and
         ``since`` since when it hears of the store.
         """
+
+    def sessions(self) -> Sequence[Session]:
+        """Those that have not ended."""
 
     def assigned(self) -> Assigned:
         """All of it, for people."""

@@ -158,7 +158,7 @@ class Share:
 
     def _compare(self) -> None:
         version = self._version
-        found = differences(self.coordinator.assigned().sessions, self._server_id)
+        found = differences(self.coordinator.sessions(), self._server_id)
         for server, sections in found.items():
             if self.differing.get(server) != sections:
                 _log.warning("a server has another configuration than the leader", server=server, sections=sections)
