@@ -18,6 +18,9 @@ from tests.builders.deletions import Died
 from tests.lakes.sqlite import make_lake
 from tests.servers.java import jars_for_spark
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""To compile each query takes more CPU than its few rows do. The optimizers that tests start compile, as users' do."""
+
 
 def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> OptimizerSettings:
     settings = OptimizerSettings(
@@ -32,7 +35,8 @@ def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> Optimiz
         driver_memory="2g",
         packages=(),
         jars=jars_for_spark(),
-        spark_conf={"spark.sql.shuffle.partitions": "2"},
+        spark_conf={"spark.sql.shuffle.partitions": "2", **INTERPRETED},
+        spark_conf_keys=(*INTERPRETED,),
         catalogs=catalogs,
         poll_interval_ms=100,
         recycle_after_tasks=1000,
