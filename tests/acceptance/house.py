@@ -16,10 +16,10 @@ from icewright.api_client.client import Client
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY, Json
-from icewright_spark.iceberg.java_api import SparkTable, iterate
-from icewright_spark.session.session import java_gateway
+from icewright_spark.iceberg.java_api import SparkTable
 from tests.e2e.processes import Processes, free_port, wait_for
 from tests.servers.java import jars_for_spark
+from tests.spark.tables import reachable_paths
 
 WAIT_S = 600.0
 ENDED = frozenset({"succeeded", "failed", "cancelled", "superseded"})
@@ -126,23 +126,8 @@ def live_files(spark: SparkSession, table: str) -> list[Any]:
 
 def missing_paths(spark: SparkSession, name: TableName) -> list[str]:
     """Paths that some snapshot of the table reaches and that are not there."""
-    table = SparkTable(spark, name)
-    iceberg, io = java_gateway(spark).org.apache.iceberg, table.java.io()
-    files, read = iceberg.ManifestFiles, dict[str, Any]()
-    for snapshot in table.java.snapshots():
-        read |= {str(manifest.path()): manifest for manifest in snapshot.allManifests(io)}
-    assert read
-    data = 0
-    paths = {*read, *iceberg.ReachableFileUtil.metadataFileLocations(table.java, False)}
-    paths |= {*iceberg.ReachableFileUtil.manifestListLocations(table.java)}
-    for manifest in read.values():
-        is_data = str(manifest.content()) == "DATA"
-        opened = (files.read if is_data else files.readDeleteManifest)(manifest, io, table.java.specs())
-        found = {str(file.location()) for file in iterate(opened)}
-        paths |= found
-        data += len(found) if is_data else 0
-    assert data
-    return [path for path in sorted(paths) if not io.newInputFile(path).exists()]
+    io = SparkTable(spark, name).java.io()
+    return [path for path in reachable_paths(spark, name) if not io.newInputFile(path).exists()]
 
 
 def tasks_in_table(spark: SparkSession, name: TableName) -> list[str]:

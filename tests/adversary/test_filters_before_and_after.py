@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal as D  # noqa: N817 - short in tables of values
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
 from icewright.model.actions.actions import Executor
@@ -31,14 +30,13 @@ from tests.lakes.sqlite import writer
 from tests.readers.duck import duckdb_with_iceberg
 from tests.spark.shuffled import ascending
 from tests.spark.staged import plan_of, rewrite
-from tests.spark.tables import sql_name
+from tests.spark.tables import found_by, sql_name
 
 pytestmark = pytest.mark.spark
 
 AT = datetime(2024, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC)
 _NUMBERS = itertools.count()
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
-SCANS_PER_JOB = 20
 EXECUTORS = (Executor.MERGE, Executor.STITCH, Executor.SORT, Executor.SHUFFLE, Executor.STAGED)
 """Each has partitions of its own in the table of a test, so that readers are asked once before and once after all."""
 
@@ -96,18 +94,6 @@ def rewrite_by_all(spark: SparkSession, name: TableName, of: Mapping[Executor, s
     rewrite_each(spark, name, {values: one for values, one in by.items() if values not in {*sorts, *staged}})
 
 
-def spark_answers(spark: SparkSession, name: TableName, filters: Sequence[str]) -> dict[str, list[int]]:
-    """Each filter in a scan of its own, to which Spark gives it; many of them in one job of Spark's."""
-    table = spark.table(sql_name(name))
-    frames = [table.where(where).select("id", F.lit(number).alias("n")) for number, where in enumerate(filters)]
-    found: dict[str, list[int]] = {where: [] for where in filters}
-    for start in range(0, len(frames), SCANS_PER_JOB):
-        rows = reduce(DataFrame.unionAll, frames[start : start + SCANS_PER_JOB]).toArrow()
-        for number, identity in zip(rows["n"].to_pylist(), rows["id"].to_pylist(), strict=True):
-            found[filters[number]].append(identity)
-    return {where: sorted(ids) for where, ids in found.items()}
-
-
 def spark_truth(spark: SparkSession, name: TableName, filters: Sequence[str]) -> dict[str, list[int]]:
     """What Spark says of each row by each filter when all of them are computed, and none is given to the one scan."""
     computed = [F.expr(where).alias(f"f{number}") for number, where in enumerate(filters)]
@@ -120,7 +106,7 @@ def answers(
     lake: CatalogEntry,
     name: TableName,
     filters: Mapping[str, Sequence[str]],
-    of_spark: Callable[[SparkSession, TableName, Sequence[str]], dict[str, list[int]]] = spark_answers,
+    of_spark: Callable[[SparkSession, TableName, Sequence[str]], dict[str, list[int]]] = found_by,
 ) -> dict[str, list[int]]:
     """What each reader finds by each of its filters."""
     found = {f"spark: {where}": ids for where, ids in of_spark(spark, name, filters["spark"]).items()}

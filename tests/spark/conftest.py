@@ -17,6 +17,10 @@ from icewright_spark.session.session import java_gateway
 from tests.builders.deletions import Died
 from tests.lakes.sqlite import make_lake
 from tests.servers.java import jars_for_spark
+from tests.spark.beginnings import Beginnings
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""To compile each query takes more CPU than its few rows do. The optimizers that tests start compile, as users' do."""
 
 
 def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> OptimizerSettings:
@@ -32,7 +36,8 @@ def settings(catalogs: tuple[CatalogEntry, ...] = (), **changes: Any) -> Optimiz
         driver_memory="2g",
         packages=(),
         jars=jars_for_spark(),
-        spark_conf={"spark.sql.shuffle.partitions": "2"},
+        spark_conf={"spark.sql.shuffle.partitions": "2", **INTERPRETED},
+        spark_conf_keys=(*INTERPRETED,),
         catalogs=catalogs,
         poll_interval_ms=100,
         recycle_after_tasks=1000,
@@ -52,14 +57,28 @@ def keep_checksums(spark: SparkSession, *, wanted: bool) -> None:
     local.setVerifyChecksum(wanted)
 
 
-@pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> CatalogEntry:
-    """A fresh lake, reachable from the session under a name that no other test uses."""
-    name = f"lake{abs(hash(request.node.nodeid))}"
-    entry = make_lake(tmp_path, name)
+def make_reached_lake(spark: SparkSession, folder: Path, node: pytest.Item | pytest.Collector) -> CatalogEntry:
+    """A fresh lake, reachable from the session under a name that no other test or module uses."""
+    entry = make_lake(folder, f"lake{abs(hash(node.nodeid))}")
     for key, value in entry.spark_properties().items():
         spark.conf.set(key, value)
     return entry
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> CatalogEntry:
+    """A lake of the test's own."""
+    return make_reached_lake(spark, tmp_path, request.node)
+
+
+@pytest.fixture(scope="module")
+def beginnings(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Beginnings]:
+    """Tables that tests of the module begin with."""
+    found = Beginnings(spark, make_reached_lake(spark, tmp_path_factory.mktemp("beginnings"), request.node))
+    yield found
+    found.check()
 
 
 @pytest.fixture

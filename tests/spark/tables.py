@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
 from icewright.model.iceberg.names import TableName, identifier
-from icewright_spark.iceberg.java_api import SparkTable
+from icewright_spark.iceberg.java_api import SparkTable, iterate
+from icewright_spark.session.session import java_gateway
+
+SCANS_PER_JOB = 20
 
 
 def sql_name(name: TableName) -> str:
@@ -24,12 +31,23 @@ def contents(spark: SparkSession, name: TableName) -> Counter[str]:
 
 
 def reachable_paths(spark: SparkSession, name: TableName) -> list[str]:
-    """Data files, delete files and manifests of all snapshots, of which there are some."""
-    table = sql_name(name)
-    query = f"SELECT file_path FROM {table}.all_files UNION ALL SELECT path FROM {table}.all_manifests"  # noqa: S608 - a test
-    paths = {row[0] for row in spark.sql(query).collect()}
-    assert len(paths) > 2
-    return sorted(paths)
+    """What any snapshot of a table leads a reader to, and what the table keeps beside that, of which there is some.
+
+    Iceberg reads it all itself: its tables of metadata would have Spark compile and run a job for each.
+    """
+    table, iceberg = SparkTable(spark, name), java_gateway(spark).org.apache.iceberg
+    io, specs, listed = table.java.io(), table.java.specs(), iceberg.ReachableFileUtil
+    manifests = {
+        str(one.path()): one for each in iterate(table.java.snapshots()) for one in iterate(each.allManifests(io))
+    }
+    assert manifests
+    files = defaultdict[str, set[str]](set)
+    for manifest in manifests.values():
+        files[str(manifest.content())] |= {*iterate(iceberg.ManifestFiles.readPaths(manifest, io, specs))}
+    assert files["DATA"]
+    metadata = listed.metadataFileLocations(table.java, False)
+    others = (metadata, listed.manifestListLocations(table.java), listed.statisticsFilesLocations(table.java))
+    return sorted({*manifests, *chain(*files.values(), *map(iterate, others))})
 
 
 def missing_files(spark: SparkSession, name: TableName) -> list[str]:
@@ -38,8 +56,20 @@ def missing_files(spark: SparkSession, name: TableName) -> list[str]:
 
 
 def data_files(spark: SparkSession, name: TableName) -> list[str]:
-    found = spark.sql(f"SELECT file_path FROM {sql_name(name)}.data_files").collect()  # noqa: S608 - a test
-    return sorted(str(local(row[0])) for row in found)
+    tasks = SparkTable(spark, name).java.newScan().planFiles()
+    return sorted(str(local(task.file().location())) for task in iterate(tasks))
+
+
+def found_by(spark: SparkSession, name: TableName, filters: Sequence[str]) -> dict[str, list[int]]:
+    """The ids that each filter finds, in a scan of its own, to which Spark gives it; many of them in one job."""
+    table = spark.table(sql_name(name))
+    frames = [table.where(where).select("id", F.lit(number).alias("n")) for number, where in enumerate(filters)]
+    found: dict[str, list[int]] = {where: [] for where in filters}
+    for start in range(0, len(frames), SCANS_PER_JOB):
+        rows = reduce(DataFrame.unionAll, frames[start : start + SCANS_PER_JOB]).toArrow()
+        for number, identity in zip(rows["n"].to_pylist(), rows["id"].to_pylist(), strict=True):
+            found[filters[number]].append(identity)
+    return {where: sorted(ids) for where, ids in found.items()}
 
 
 def local(path: str) -> Path:

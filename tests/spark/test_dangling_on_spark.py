@@ -22,6 +22,7 @@ from icewright_spark.iceberg.commits.commit import CommitResult
 from icewright_spark.iceberg.dangling import Reach
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from tests.lakes.deletes import delete_where_equal
+from tests.spark.beginnings import Beginnings
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
@@ -77,11 +78,8 @@ def in_city(spark: SparkSession, name: TableName, city: str) -> Any:
     return table.jvm.org.apache.iceberg.DataFiles.data(table.java.spec(), f"city={city}")
 
 
-@pytest.fixture
-def deleted(spark: SparkSession, lake: CatalogEntry) -> Deleted:
+def write(spark: SparkSession, name: TableName) -> None:
     """Two specs, deletes in both; Iceberg's own rewrite folded in those of Oslo, which dangle since."""
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
-    name = TableName(lake.name, ("db",), "t")
     table = sql_name(name)
     spark.sql(
         f"CREATE TABLE {table} (id INT, city STRING) USING iceberg PARTITIONED BY (city) TBLPROPERTIES ({PROPERTIES})"
@@ -90,15 +88,20 @@ def deleted(spark: SparkSession, lake: CatalogEntry) -> Deleted:
     spark.sql(f"DELETE FROM {table} WHERE id IN (2, 3)")  # noqa: S608 - a test
     delete_where_equal(spark, SparkTable(spark, name).java, [{"id": 4}], partition=in_city(spark, name, "Lima"))
     delete_where_equal(spark, SparkTable(spark, name).java, [{"id": 5}], partition=in_city(spark, name, "Oslo"))
-    before = SparkTable(spark, name).java.currentSnapshot().snapshotId()
     spark.sql(
-        f"CALL {lake.name}.system.rewrite_data_files(table => 'db.t', where => \"city = 'Oslo'\", "
+        f"CALL {name.catalog}.system.rewrite_data_files(table => '{'.'.join(name.path)}', where => \"city = 'Oslo'\", "
         "options => map('rewrite-all', 'true'))"
     )
     spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD city")
     spark.sql(f"INSERT INTO {table} SELECT int(id), 'Rome' FROM range(100, 110)")  # noqa: S608 - a test
     delete_where_equal(spark, SparkTable(spark, name).java, [{"id": 6}, {"id": 101}])
-    return Deleted(spark, SparkLoop(spark, lake), name, int(before))
+
+
+@pytest.fixture
+def deleted(spark: SparkSession, lake: CatalogEntry, beginnings: Beginnings) -> Deleted:
+    name = beginnings.table(lake, write)
+    (removal,) = (one for one in iterate(SparkTable(spark, name).java.snapshots()) if one.operation() == "replace")
+    return Deleted(spark, SparkLoop(spark, lake), name, int(removal.parentId()))
 
 
 @pytest.mark.parametrize("version", [2, 3])

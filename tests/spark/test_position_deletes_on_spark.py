@@ -21,6 +21,7 @@ from icewright_spark.actions.rewrite_position_deletes import RewrittenDeletes, r
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from icewright_spark.parquet.errors import ProofFailed
 from tests.lakes.deletes import delete_where_equal
+from tests.spark.beginnings import Beginnings
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
@@ -62,10 +63,6 @@ class Deleted:
         rows = self.spark.sql(f"SELECT file_path, content, record_count FROM {sql_name(self.name)}.{of}")  # noqa: S608 - a test
         return sorted(tuple(row) for row in rows.collect())
 
-    def delete_positions(self, city: str, positions: Iterable[tuple[str, int]]) -> None:
-        """One commit with a delete file for any data file of a partition, as older writers leave them."""
-        write_position_deletes(self.spark, self.java, city, sorted(positions))
-
 
 def action_of(spec: TaskSpec) -> RewritePositionDeletes:
     assert isinstance(spec.action, RewritePositionDeletes)
@@ -87,32 +84,34 @@ def write_position_deletes(spark: SparkSession, table: Any, city: str, rows: Ite
     table.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
 
 
-@pytest.fixture
-def deleted(spark: SparkSession, lake: CatalogEntry) -> Deleted:
+def write(spark: SparkSession, name: TableName) -> None:
     """Three data files in Lima with four delete files of the partition, one in Oslo with two of its own."""
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
-    name = TableName(lake.name, ("db",), "t")
     table = sql_name(name)
     spark.sql(
         f"CREATE TABLE {table} (id INT, city STRING) USING iceberg PARTITIONED BY (city) "
         "TBLPROPERTIES ('format-version' = '2', 'write.delete.mode' = 'merge-on-read')"
     )
-    found = Deleted(spark, SparkLoop(spark, lake), name)
     for first in (0, 10, 20):
         spark.sql(f"INSERT INTO {table} SELECT int(id), 'Lima' FROM range({first}, {first + 10}, 1, 1)")  # noqa: S608 - a test
     spark.sql(f"INSERT INTO {table} SELECT int(id), 'Oslo' FROM range(100, 110, 1, 1)")  # noqa: S608 - a test
-    data = [file.location() for file in files_of(found.java)]
+    java = SparkTable(spark, name).java
+    data = [file.location() for file in files_of(java)]
     lima, oslo = [path for path in data if "Lima" in path], [path for path in data if "Oslo" in path]
     for number in range(4):
-        found.delete_positions("Lima", [(path, number) for path in lima] + [(lima[0], 9)])
+        write_position_deletes(spark, java, "Lima", sorted([*((path, number) for path in lima), (lima[0], 9)]))
     for number in range(2):
-        found.delete_positions("Oslo", [(oslo[0], number)])
-    delete_where_equal(spark, found.java, [{"id": 25}], partition=in_lima(found))
-    return found
+        write_position_deletes(spark, java, "Oslo", [(oslo[0], number)])
+    delete_where_equal(spark, java, [{"id": 25}], partition=in_lima(spark, java))
 
 
-def in_lima(found: Deleted) -> Any:
-    return SparkTable(found.spark, found.name).jvm.org.apache.iceberg.DataFiles.data(found.java.spec(), "city=Lima")
+@pytest.fixture
+def deleted(spark: SparkSession, lake: CatalogEntry, beginnings: Beginnings) -> Deleted:
+    return Deleted(spark, SparkLoop(spark, lake), beginnings.table(lake, write))
+
+
+def in_lima(spark: SparkSession, java: Any) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.iceberg.DataFiles.data(java.spec(), "city=Lima")
 
 
 def files_of(java: Any) -> list[Any]:

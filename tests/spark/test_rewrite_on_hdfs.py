@@ -24,6 +24,7 @@ from icewright.model.work.tasks import TaskState
 from tests.lakes.sqlite import with_tables
 from tests.servers.hdfs import Hdfs
 from tests.spark.loop import SparkLoop
+from tests.spark.tables import reachable_paths
 
 pytestmark = pytest.mark.spark
 
@@ -69,12 +70,9 @@ def rows_by_pyiceberg(entry: CatalogEntry) -> Counter[int]:
     return Counter(catalog.load_table("db.events").scan().to_arrow()["id"].to_pylist())
 
 
-def missing_paths(spark: SparkSession, cluster: Hdfs) -> list[str]:
-    paths = {row[0] for row in spark.sql("SELECT file_path FROM onhdfs.db.events.all_files").collect()}
-    paths |= {row[0] for row in spark.sql("SELECT path FROM onhdfs.db.events.all_manifests").collect()}
-    assert len(paths) > 2
+def missing_paths(spark: SparkSession, name: TableName, cluster: Hdfs) -> list[str]:
     system = open_hdfs("hdfs", urlsplit(cluster.uri).netloc)
-    plain = [path.removeprefix(cluster.uri) for path in sorted(paths)]
+    plain = [path.removeprefix(cluster.uri) for path in reachable_paths(spark, name)]
     return [info.path for info in system.get_file_info(plain) if info.type is not FileType.File]
 
 
@@ -97,7 +95,7 @@ def test_from_commit_to_verified(loop: SparkLoop, spark: SparkSession, cluster: 
     assert rows_by_spark(spark) == before
     assert rows_by_pyiceberg(loop.entry) == before
     assert len(spark.table("onhdfs.db.events.data_files").collect()) == 1
-    assert missing_paths(spark, cluster) == []
+    assert missing_paths(spark, name, cluster) == []
 
 
 def test_a_name_node_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from icewright.model.work.tasks import TaskState
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop
-from tests.spark.tables import contents, sql_name
+from tests.spark.tables import contents, found_by, sql_name
 
 pytestmark = pytest.mark.spark
 
@@ -138,11 +138,6 @@ def append(frame: DataFrame, name: TableName) -> None:
     frame.writeTo(sql_name(name)).option("fanout-enabled", "true").append()
 
 
-def by_filters(spark: SparkSession, name: TableName) -> dict[str, list[int]]:
-    found = spark.table(sql_name(name)).select("id")
-    return {where: sorted(row["id"] for row in found.where(where).collect()) for where in FILTERS}
-
-
 def metrics(spark: SparkSession, name: TableName) -> dict[str, Row]:
     """What the files of a table say of their columns, by partition."""
     columns = "partition, " if [f for f in spark.table(f"{sql_name(name)}.files").columns if f == "partition"] else ""
@@ -202,7 +197,7 @@ def test_rows_filters_and_metrics_are_those_of_spark(
     ours, theirs = create(loop, "ours", columns), create(loop, "theirs", columns)
     for name in (ours, theirs):
         append(values.select(*columns), name)
-    before, filtered = contents(spark, ours), by_filters(spark, ours)
+    before, filtered = contents(spark, ours), found_by(spark, ours, FILTERS)
     assert [where for where in FILTERS if not filtered[where]] == ["nothing IS NOT NULL"]
 
     task = loop.rewrite(ours)
@@ -210,7 +205,7 @@ def test_rows_filters_and_metrics_are_those_of_spark(
 
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert contents(spark, ours) == before
-    assert by_filters(spark, ours) == filtered
+    assert found_by(spark, ours, FILTERS) == filtered
     (mine,), (his,) = metrics(spark, ours).values(), metrics(spark, theirs).values()
     assert differences(mine, his, column_names(lake, ours)) == {}
 
