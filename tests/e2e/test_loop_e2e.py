@@ -195,7 +195,7 @@ def test_plain_pyspark_appends_while_rewrites_run_and_no_row_is_lost(processes: 
         more: list[int] = []
 
         def go_on_writing() -> None:
-            while not stop.wait(1):  # each is looked at
+            while not stop.wait(0.5):
                 table.refresh()
                 more.append(10_000_000 + len(more))
                 append(table, more[-1:], ["elsewhere"])
