@@ -15,7 +15,16 @@ from icewright.actions.expire_snapshots.expirer import holds_of_tasks
 from icewright.actions.remove_files.orphans.planner import OrphanPlanner
 from icewright.actions.rewrite_data_files.triggers.triggers import unworthy_files
 from icewright.core.clock import Clock
-from icewright.core.errors import Conflict, IcewrightError, LookLost, NotFound, Rejected, TableReplaced, Unreadable
+from icewright.core.errors import (
+    Conflict,
+    IcewrightError,
+    InvalidMessage,
+    LookLost,
+    NotFound,
+    Rejected,
+    TableReplaced,
+    Unreadable,
+)
 from icewright.core.reasons import lasting
 from icewright.core.times import NEVER, Instant
 from icewright.feed.publisher import FeedPublisher
@@ -44,7 +53,7 @@ from icewright.model.work.lifecycle import may_coalesce
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskHead, TaskState
 from icewright.observation.access import AccessBook
 from icewright.observation.health import listed, listed_with_problem, series_point
-from icewright.observation.observer import CatalogNotConfigured, Observer, OtherName, Seen
+from icewright.observation.observer import Observer, Seen, why_gone
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
 from icewright.plans.policy_digest import POLICY_CHANGED, look_digest
@@ -173,9 +182,13 @@ class TableMaintainer:
             raise
         if found.record is not None:
             self._quiet.forget(found.record.table_id)
-        # Should the policies change now, the look is lost.
-        with self._tables.gathered(), self._planner.policies.held(found.policies) as present:
-            return self._look(name, found, present.revision, plan_anew=plan_anew, is_new=is_new)
+        try:
+            # Should the policies change now, the look is lost.
+            with self._tables.gathered(), self._planner.policies.held(found.policies) as present:
+                return self._look(name, found, present.revision, plan_anew=plan_anew, is_new=is_new)
+        except InvalidMessage as error:  # what was gathered the store cannot hold
+            self._note(name, error)
+            raise
 
     def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool, is_new: bool) -> Looked:
         before = found.record
@@ -217,10 +230,13 @@ class TableMaintainer:
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
         is_worked_on = enqueued is not None or any(task.state not in TERMINAL_STATES for task in latest)
         look = Look(observation, now, is_worked_on, plan_anew, found, limits)
-        kept, passes, refused = self._keep_up(look, plan, latest, everything, is_alarmed=alarm is not None)
+        kept, refused = self._keep_up(look, plan, latest, everything, is_alarmed=alarm is not None)
         # A refused plan is said, and looked at again when it is time, not in each round.
         problem, seen = kept.problem or problem, replace(seen, record=record)
         changes = self._save(seen, found, plan, kept, problem, everything, limits, refused)
+        # Not before: a look that is lost may have gone by another table's record, or by none.
+        may_go = plan.mode is Mode.AUTO and alarm is None
+        passes = self._want_pass(metadata, self._planner.policy(metadata), limits, found) if may_go else NEVER
         if not (late or changes) and problem is None:
             until = quiet_until(seen, found, plan, kept, self._planner.policy(metadata), everything, passes)
             self._quiet.note(seen, found, policies, until)
@@ -230,17 +246,11 @@ class TableMaintainer:
 
     def _keep_up(
         self, look: Look, plan: Plan, latest: Sequence[TaskHead], everything: Sequence[TaskHead], *, is_alarmed: bool
-    ) -> tuple[KeptUp, Instant | None, Reason | None]:
-        """What came of upkeep, until when nobody searches for unneeded files, and why a plan does not wait."""
-        metadata, kept, passes = look.observation.metadata, NOTHING_KEPT_UP, NEVER
-        if not is_alarmed:
-            of_kind = cache(partial(self._with_last_done, everything, metadata.table_id))  # for this look alone
-            kept = self._upkeep.keep_up(look, of_kind)
-        if plan.mode is not Mode.AUTO:
-            return kept, passes, self._first_runs.keep_by_mode(plan, latest, look.found)
-        if is_alarmed:
-            return kept, passes, None
-        return kept, self._want_pass(metadata, self._planner.policy(metadata), look.limits, look.found), None
+    ) -> tuple[KeptUp, Reason | None]:
+        """What came of upkeep, and why a plan does not wait."""
+        of_kind = cache(partial(self._with_last_done, everything, look.observation.metadata.table_id))  # in this look
+        kept = NOTHING_KEPT_UP if is_alarmed else self._upkeep.keep_up(look, of_kind)
+        return kept, None if plan.mode is Mode.AUTO else self._first_runs.keep_by_mode(plan, latest, look.found)
 
     def unpark(self, table_id: TableId) -> None:
         """Resume a table that was parked: what came to nothing until now does not count any more.
@@ -417,7 +427,7 @@ class TableMaintainer:
         now = self._clock.now()
         problem = lasting(Reason(error.code, error.message), record.problem, now)
         self._tidings.problem(record.table_id, name, record.problem, problem)
-        why = _why_gone(record, error)
+        why = why_gone(record, error)
         if why is not None:
             self._gone(record.table_id, why)
         self._change_record(
@@ -433,15 +443,6 @@ class TableMaintainer:
         if record is not None:
             with suppress(LookLost):  # somebody else has seen more of it meanwhile
                 self._tables.save_record(replace(record, **changes))
-
-
-def _why_gone(record: TableRecord, error: IcewrightError) -> str | None:
-    """Why a table is not under its name any more, by how a look at that name failed; None where it may be."""
-    if isinstance(error, NotFound) and not isinstance(error, CatalogNotConfigured):
-        return f"{record.name} was dropped"
-    if isinstance(error, OtherName) and error.table_id != record.table_id:
-        return f"{record.name} is another table now (uuid {error.table_id.uuid})"
-    return None
 
 
 def _made_from(observation: Observation, policy: Policy) -> _MadeFrom:

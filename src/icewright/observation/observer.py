@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from icewright.catalogs.parallel_catalogs import BoundedLoads
 from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock
-from icewright.core.errors import NotAllowed, NotFound, TableReplaced, Unreadable
+from icewright.core.errors import IcewrightError, NotAllowed, NotFound, TableReplaced, Unreadable
 from icewright.core.fault_points import Fault, fault
 from icewright.core.times import Instant
 from icewright.events.reporting import counted, new_commits, unreported_snapshots
@@ -429,3 +429,12 @@ def known_properties(properties: Mapping[str, str]) -> Mapping[str, str] | None:
     """The properties without those that may hold a secret; None where they are too long to be kept."""
     known = {key: value for key, value in properties.items() if key.startswith(PREFIX) or not names_a_secret(key)}
     return known if sum(len(key) + len(value) for key, value in known.items()) <= KNOWN_CHARACTERS_MAX else None
+
+
+def why_gone(record: TableRecord, error: IcewrightError) -> str | None:
+    """Why a table is not under its name any more, by how a look at that name failed; None where it may be."""
+    if isinstance(error, NotFound) and not isinstance(error, CatalogNotConfigured):
+        return f"{record.name} was dropped"
+    if isinstance(error, OtherName) and error.table_id != record.table_id:
+        return f"{record.name} is another table now (uuid {error.table_id.uuid})"
+    return None

@@ -14,7 +14,7 @@ from icewright.store.documents import digest, dump, load
 from icewright.store.locks import LockKind, lock, table_lock
 from icewright.store.schema import worker_access
 from icewright.store.table_rows import id_columns, is_table
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
 from icewright.work.optimizers.findings_schema import exclusion_rows, probes
 
 
@@ -88,14 +88,14 @@ class SqlFindings:
         query = select(worker_access.c.record).where(
             worker_access.c.catalog == catalog, worker_access.c.root_digest == digest(root)
         )
-        with reading(self._engine) as connection:
+        with asking(self._engine, beside=True) as connection:
             found = connection.scalar(query)
             return None if found is None else load(AccessRecord, found)
 
     def probe(self, catalog: str, root: str) -> Question | None:
         """See the port."""
         query = select(probes).where(probes.c.catalog == catalog, probes.c.root_digest == digest(root))
-        with reading(self._engine) as connection:
+        with asking(self._engine, beside=True) as connection:
             row = connection.execute(query).mappings().one_or_none()
         if row is None:
             return None
