@@ -330,7 +330,7 @@ def lets_go_on_what_was_stopped(world: World) -> None:
     [
         (claims_what_is_halted, 1),
         (lets_go_on_what_was_stopped, 78),
-        (settles_without_looking, 5),
+        (settles_without_looking, 7),
         (believes_reports, 52),
         (never_looks_again, 0),
         (ends_by_report_alone, 58),
@@ -340,12 +340,12 @@ def lets_go_on_what_was_stopped(world: World) -> None:
         (forgets_the_caps, 7),
         (says_yes_and_forgets, 0),
         (queues_twice, 2),
-        (lets_anybody_report, 4),
-        (brings_back_what_was_deleted, 7),
+        (lets_anybody_report, 7),
+        (brings_back_what_was_deleted, 8),
         (leaves_vectors_behind, 33),
         (commits_unvalidated, 17),
-        (forgets_deletes, 7),
-        (takes_a_part_for_the_whole, 29),
+        (forgets_deletes, 8),
+        (takes_a_part_for_the_whole, 95),
     ],
 )
 def test_a_missing_guard_is_noticed(mutation: Mutation, first: int) -> None:
