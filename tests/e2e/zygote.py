@@ -87,7 +87,7 @@ def become(start: Start) -> None:
     os.environ.update(start["environ"])
     sys.argv[1:] = start["words"]
     if "KILLS_FOLDER" in os.environ:
-        hurry(Path(os.environ["KILLS_FOLDER"]))
+        shorten_waits(Path(os.environ["KILLS_FOLDER"]))
     sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.modules.pop("sitecustomize", None)
     with suppress(ImportError):
@@ -95,7 +95,7 @@ def become(start: Start) -> None:
     runpy.run_module("icewright", run_name="__main__", alter_sys=True)
 
 
-def hurry(folder: Path) -> None:
+def shorten_waits(folder: Path) -> None:
     """Cut waits short, and have the clocks go by the file ``clock``."""
     retry.BACKOFF_BASE_MS = 500
     optimizer._PAUSE_S_MIN = optimizer._PAUSE_S_MAX = 0.1  # type: ignore[misc]  # constants, but for this process

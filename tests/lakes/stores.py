@@ -17,12 +17,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, delete, event, insert, select
+from sqlalchemy import Connection, Engine, delete, event, insert, select
 
 from icewright.store import migrate
 from icewright.store.engine import open_store
 from icewright.store.schema import counters
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import ASKS, reading, writing
 from icewright.store_admin.all_tables import metadata
 from tests.servers.postgres import PostgresServer
 
@@ -95,10 +95,22 @@ class SharedStore:
 def open_without_sync(url: str) -> Engine:
     """The engine of a store that flushes nothing to the disk."""
     engine = open_store(url)
+    event.listen(engine, "before_cursor_execute", _one_question_only)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _flush_nothing)
         engine.dispose()
     return engine
+
+
+_ASKED: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def _one_question_only(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
+    """What is asked without a transaction is one statement that reads: two may see two states, and a write no fence."""
+    if connection.get_execution_options().get(ASKS, False):
+        assert connection not in _ASKED, f"a second statement needs a transaction: {statement}"
+        assert statement.lstrip("( ").startswith(("SELECT", "WITH")), f"what writes needs a transaction: {statement}"
+        _ASKED.add(connection)
 
 
 def _flush_nothing(connection: sqlite3.Connection, _record: object) -> None:

@@ -20,9 +20,10 @@ from icewright.store.engine import open_store
 from icewright.store.migrate import VERSION_TABLE, upgrade
 from icewright.store.sqlite import switch_to_wal
 from icewright.store.timeouts import Timeouts
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
 from icewright.store_admin.all_tables import metadata
 from tests.cases import each_case
+from tests.lakes.stores import new_store
 
 
 @pytest.fixture
@@ -249,3 +250,16 @@ class TestTransactions:
             write_too_much()
         with reading(engine) as connection:
             assert connection.scalar(text("SELECT MAX(value) FROM counters")) == 0
+
+
+@pytest.mark.parametrize("statements", [["SELECT 1", "SELECT 2"], ["DELETE FROM tables"]])
+def test_whatever_asks_without_a_transaction_for_more_than_one_thing_is_noticed(statements: Sequence[str]) -> None:
+    """By every store that tests are given: two statements may see two states, and no fence is before a write."""
+
+    def ask() -> None:
+        with asking(new_store()) as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+
+    with pytest.raises(AssertionError, match="needs a transaction"):
+        ask()

@@ -176,7 +176,7 @@ class Planner:
     def _plan_rewrite(self, observation: Observation, migration: Migration | None) -> Planned:
         policy, now = self.policy(observation.metadata), self.clock.now()
         digest = plan_digest(ActionKind.REWRITE_DATA_FILES, policy)
-        policy = self.by_queries(policy, observation)
+        policy = self.with_queries(policy, observation.metadata, is_queried=observation.is_queried)
         policy = policy if migration is None else to_migrate(policy, migration)
         if policy.mode is Mode.OBSERVE:
             observation = assumed(observation)
@@ -215,13 +215,9 @@ class Planner:
         keep_plan(self.tables, plan, said, is_present=migration is None)
         return Planned(plan, observation, policy)
 
-    def by_queries(self, policy: Policy, observation: Observation) -> Policy:
-        """As :meth:`with_queries`, of a table of which it is known whether any are counted."""
-        return self.with_queries(policy, observation.metadata) if observation.is_queried else policy
-
-    def with_queries(self, policy: Policy, metadata: TableMetadata) -> Policy:
-        """The policy with what is known of the queries of a table, by week."""
-        if self.queries is None:
+    def with_queries(self, policy: Policy, metadata: TableMetadata, *, is_queried: bool = True) -> Policy:
+        """The policy with what is known of the queries of a table, by week; ``is_queried``: some may be counted."""
+        if self.queries is None or not is_queried:
             return policy
         now = self.clock.now()
         weeks = [week_of(now) - back * WEEK_MS for back in reversed(range(KNOWN_WEEKS))]

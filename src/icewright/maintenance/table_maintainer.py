@@ -134,10 +134,10 @@ class TableMaintainer:
         """
         # Spares the looks of this process the comparison in the store, which one of two would lose.
         with self._lock(name), watched("look", table=name):
-            for tried in range(LOOKS_MAX - 1):
+            for number in range(LOOKS_MAX - 1):
                 with suppress(LookLost):
-                    return self._look_once(name, plan_anew=plan_anew, tried=tried)
-            return self._look_once(name, plan_anew=plan_anew, tried=LOOKS_MAX - 1)
+                    return self._look_once(name, plan_anew=plan_anew, is_again=number > 0)
+            return self._look_once(name, plan_anew=plan_anew, is_again=True)
 
     def plan_asked(self, name: TableName, asked: PlanRequest, table_id: TableId | None = None) -> Plan:
         """The plan of what a person asks for. It is kept to be applied, and never queued by itself.
@@ -173,10 +173,10 @@ class TableMaintainer:
     def _lock(self, name: TableName) -> threading.Lock:
         return self._locks[hash(name) % _LOCKS]
 
-    def _look_once(self, name: TableName, *, plan_anew: bool, tried: int) -> Looked:
-        is_new = not (tried or self._observer.has_seen(name))
+    def _look_once(self, name: TableName, *, plan_anew: bool, is_again: bool) -> Looked:
+        is_unseen = not (is_again or self._observer.has_seen(name))
         try:
-            found = self._tables.before_look(name, is_new=is_new)
+            found = self._tables.before_look(name, is_new=is_unseen)
         except Unreadable as error:
             self._note(name, error)
             raise
@@ -185,17 +185,17 @@ class TableMaintainer:
         try:
             # Should the policies change now, the look is lost.
             with self._tables.gathered(), self._planner.policies.held(found.policies) as present:
-                return self._look(name, found, present.revision, plan_anew=plan_anew, is_new=is_new)
+                return self._look(name, found, present.revision, plan_anew=plan_anew, is_unseen=is_unseen)
         except InvalidMessage as error:  # what was gathered the store cannot hold
             self._note(name, error)
             raise
 
-    def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool, is_new: bool) -> Looked:
+    def _look(self, name: TableName, found: BeforeLook, policies: int, *, plan_anew: bool, is_unseen: bool) -> Looked:
         before = found.record
         try:
             metadata = self._observer.load(name)
-            # A name that nobody has seen is taken for that of a new table: the record of another is not replaced.
-            if before.table_id != metadata.table_id if before is not None else not is_new:
+            # A name that nobody has seen is taken for that of a new table; where it is none, the look is lost.
+            if (before is None and not is_unseen) or (before is not None and before.table_id != metadata.table_id):
                 found = replace(self._tables.before_look_at(metadata.table_id), policies=found.policies)
             seen = self._observer.seen(metadata, found.stored)
             observation, record = seen.observation, seen.record
@@ -211,7 +211,7 @@ class TableMaintainer:
             made_from = _made_from(observation, self._planner.policy(observation.metadata))
             stands = not plan_anew and not (half_open and all(task.state in TERMINAL_STATES for task in latest))
             plan = self._standing_plan(found, made_from, metadata, latest, problem) if stands else None
-            is_new = plan is None
+            is_planned = plan is None
             if plan is None:
                 with watched("plan"):
                     plan = self._planner.plan_observed(self._with_experience(observation, latest)).plan
@@ -224,7 +224,7 @@ class TableMaintainer:
             self._gone(before.table_id, f"{name} is another table now (uuid {metadata.table_id.uuid})")
         if plan.mode is not Mode.OBSERVE and plan.verdicts:  # without any the whole table is left alone
             self._access.want(metadata, found.stored)
-        acts = is_new and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
+        acts = is_planned and plan.mode is Mode.AUTO and problem is None and not plan.is_empty
         self._withdraw(everything, plan, metadata, replaceable=acts)
         tries, rest_ms = (1 if half_open else None), self._rest_ms(latest) if acts else 0
         enqueued = self._dispatcher.enqueue(plan, delay_ms=rest_ms, attempts_max=tries) if acts else None
@@ -242,7 +242,7 @@ class TableMaintainer:
             self._quiet.note(seen, found, policies, until)
         had = None if before is None or before.table_id != metadata.table_id else before.problem
         self._tidings.problem(metadata.table_id, metadata.name, had, problem)
-        return Looked(plan, is_new, enqueued, late, kept, metadata.snapshots)
+        return Looked(plan, is_planned, enqueued, late, kept, metadata.snapshots)
 
     def _keep_up(
         self, look: Look, plan: Plan, latest: Sequence[TaskHead], everything: Sequence[TaskHead], *, is_alarmed: bool
@@ -404,7 +404,7 @@ class TableMaintainer:
             for each in observation.inventory.partitions
         ):
             return None
-        return self._planner.by_queries(policy, observation)
+        return self._planner.with_queries(policy, observation.metadata, is_queried=observation.is_queried)
 
     def _noted(
         self, record: TableRecord, shown: Listed, at: Instant, *, is_first: bool

@@ -8,7 +8,7 @@ thread reads or writes (:func:`~icewright.store.transactions.written_before`), w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -114,9 +114,11 @@ class SqlLookWrites:
             with written_before(lambda: self._write(gathered)):
                 try:
                     yield
-                except Exception:
-                    with suppress(IcewrightError):  # what happened first is told
+                except Exception as error:
+                    try:
                         self._write(gathered)
+                    except IcewrightError as another:  # what happened first is told
+                        error.add_note(f"what the look had gathered is not written: {another.message}")
                     raise
                 self._write(gathered)
         finally:
