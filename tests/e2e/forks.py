@@ -21,6 +21,7 @@ class Forked:
     """A command of icewright in a process of its own: the part of ``subprocess.Popen`` that tests use."""
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
+        log.touch(0o600)  # there at once, as that of subprocess is; the fork opens it in its own time
         self.pid = _asked({"words": words, "environ": dict(environ), "log": str(log)}) or 0
         self.returncode: int | None = None
 

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.e2e
 
 def test_its_exit_status_and_all_it_says_are_those_of_the_command_line(tmp_path: Path) -> None:
     log, environ = tmp_path / "log", {**os.environ, "ICEWRIGHT_SERVER__PORT": "none"}
-    assert Forked(["version"], environ, log).wait(60) == 0
+    started = Forked(["version"], environ, log)
+    assert log.exists()
+    assert started.wait(60) == 0
     assert log.read_text() == f"icewright {__version__}\n"
     assert Forked(["serve"], environ, log).wait(60) == 2
     assert "ICEWRIGHT_SERVER__PORT" in log.read_text()
