@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,8 @@ from pyiceberg.avro.reader import BinaryReader, IntegerReader, ListReader, MapRe
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestContent, ManifestFile, write_manifest_list
 
-from icewright.catalogs.metadata.avro import AvroRecords, _quick
+from icewright.catalogs.metadata import avro
+from icewright.catalogs.metadata.avro import AvroRecords, RecordsByBytes, _quick
 from icewright.catalogs.metadata.avro_decoder import CheckedDecoder
 from icewright.catalogs.metadata.manifests import _MANIFESTS
 from icewright.core.errors import Unreadable
@@ -182,26 +184,35 @@ def test_another_kind_of_file_is_noticed(tmp_path: Path) -> None:
         AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, 1 << 20)
 
 
-def avro_list(tmp_path: Path, *, manifest_path: str = "m.avro", codec: AvroCompressionCodec = "null") -> Path:
-    """A manifest list of one manifest."""
+def avro_list(
+    tmp_path: Path,
+    *,
+    manifest_path: str = "m.avro",
+    more: Sequence[tuple[str, int]] = (),
+    codec: AvroCompressionCodec = "null",
+) -> Path:
+    """A manifest list of one manifest with one added file, and of more by their paths and how many files they added."""
     path = tmp_path / "list.avro"
-    manifest = ManifestFile.from_args(
-        manifest_path=manifest_path,
-        manifest_length=1,
-        partition_spec_id=0,
-        content=ManifestContent.DATA,
-        sequence_number=1,
-        min_sequence_number=1,
-        added_snapshot_id=1,
-        added_files_count=1,
-        existing_files_count=0,
-        deleted_files_count=0,
-        added_rows_count=1,
-        existing_rows_count=0,
-        deleted_rows_count=0,
-    )
+    manifests = [
+        ManifestFile.from_args(
+            manifest_path=each,
+            manifest_length=1,
+            partition_spec_id=0,
+            content=ManifestContent.DATA,
+            sequence_number=1,
+            min_sequence_number=1,
+            added_snapshot_id=1,
+            added_files_count=added,
+            existing_files_count=0,
+            deleted_files_count=0,
+            added_rows_count=1,
+            existing_rows_count=0,
+            deleted_rows_count=0,
+        )
+        for each, added in ((manifest_path, 1), *more)
+    ]
     with write_manifest_list(2, PyArrowFileIO().new_output(str(path)), 1, None, 1, codec) as writer:
-        writer.add_manifests([manifest])
+        writer.add_manifests(manifests)
     return path
 
 
@@ -270,3 +281,82 @@ def test_a_block_holds_as_many_records_as_it_says(tmp_path: Path, count: int, pr
     path.write_bytes(content)
     with pytest.raises((ValueError, EOFError), match=problem):
         read(path)
+
+
+def made(path: Path, last: RecordsByBytes[tuple[object, ...]]) -> tuple[list[tuple[object, ...]], int]:
+    """The records of a list, and how many of them were decoded for it."""
+    decoded = list[object]()
+
+    def convert(record: Sequence[object]) -> tuple[object, ...]:
+        decoded.append(record)
+        return tuple(record)
+
+    records = AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, 1 << 20).converted(convert, last)
+    return list(records), len(decoded)
+
+
+LINES = st.lists(
+    st.tuples(st.sampled_from(("a", "b", "ab", "p" * 62, "p" * 63, "p" * 64, "q" * 9_000)), st.integers(0, 200)),
+    max_size=6,
+)
+
+
+@given(st.lists(LINES, min_size=2, max_size=4), st.sampled_from(("null", "deflate")))
+def test_what_the_list_before_has_is_taken_from_there_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, lists: list[list[tuple[str, int]]], codec: AvroCompressionCodec
+) -> None:
+    folder, last = tmp_path_factory.mktemp("lists"), RecordsByBytes[tuple[object, ...]]()
+    before: set[tuple[object, ...]] = set()
+    for lines in lists:
+        path = avro_list(folder, more=lines, codec=codec)
+        expected = [tuple(record) for record in AvroRecords(PyArrowFileIO(), str(path), _MANIFESTS, 1 << 20).records()]
+        records, decoded = made(path, last)
+        assert records == expected
+        assert decoded >= len(set(expected) - before)
+        before = set(expected)
+
+
+def test_a_list_decodes_its_new_lines_alone(tmp_path: Path) -> None:
+    last = RecordsByBytes[tuple[object, ...]]()
+    assert made(avro_list(tmp_path, more=[("a", 1), ("b", 2)]), last)[1] == 3
+    assert made(avro_list(tmp_path, more=[("a", 1), ("c", 2), ("b", 2)]), last)[1] == 1
+    # The same manifest with another count, and one that the list before had no longer.
+    assert made(avro_list(tmp_path, more=[("a", 1), ("b", 3)]), last)[1] == 1
+    assert made(avro_list(tmp_path, more=[("c", 2), ("a", 1)]), last)[1] == 1
+
+
+def test_the_same_bytes_under_another_schema_are_another_record(tmp_path: Path) -> None:
+    last = RecordsByBytes[tuple[object, ...]]()
+    path = avro_list(tmp_path)
+    (before,), _ = made(path, last)
+    added, deleted = b'"field-id": 504', b'"field-id": 506'
+    content = path.read_bytes()
+    assert content.count(added) == content.count(deleted) == 1
+    path.write_bytes(content.replace(added, b"?").replace(deleted, added).replace(b"?", deleted))
+    (after,), decoded = made(path, last)
+    assert (before[4], before[6]) == (1, 0)
+    assert (after[4], after[6], decoded) == (0, 1, 1)
+
+
+def test_lines_are_decoded_again_once_there_are_too_many_to_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(avro, "_RECORDS_KEPT", 2)
+    last = RecordsByBytes[tuple[object, ...]]()
+    for more, decoded in (([("a", 1)], 2), ([("a", 1)], 0), ([("a", 1), ("b", 1)], 1), ([("a", 1)], 2)):
+        assert made(avro_list(tmp_path, more=more), last)[1] == decoded
+
+
+def test_a_list_that_ends_within_a_line_that_is_known_is_noticed(tmp_path: Path) -> None:
+    last = RecordsByBytes[tuple[object, ...]]()
+    path = avro_list(tmp_path, more=[("a", 1)])
+    content = path.read_bytes()
+    made(path, last)
+    begin, end = header_bytes(content) + 16, len(content) - 16
+    count, length = encoded(2), encoded(end - begin - 2)
+    assert content[begin:].startswith(count + length)
+    for cut in range(1, end - begin - 2):
+        block = content[begin + 2 : end - cut]
+        path.write_bytes(content[:begin] + count + encoded(len(block)) + block + content[-16:])
+        with pytest.raises(EOFError):
+            made(path, last)

@@ -8,10 +8,10 @@ schema resolution and its readers of values are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.reader import (
@@ -35,6 +35,10 @@ from icewright.catalogs.metadata.bounded_reader import read_whole, unpack_block
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _READERS_KEPT = 64
+_RECORDS_KEPT = 10_000
+"""Of a file with more nothing is kept: some 1,000 bytes of memory each."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +46,25 @@ class Wanted:
     """The fields to be read. Told apart by identity, so that readers can be kept for it: a module constant."""
 
     schema: Schema
+
+
+class RecordsByBytes(Generic[_T]):
+    """What the records of one file became, by their bytes: those of the next file need not be decoded again.
+
+    The same bytes under the same schema are the same record, wherever they stand. Not for several threads at once.
+    """
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+        self._kept: dict[bytes, tuple[bytes, _T]] = {}
+
+    def of(self, reader: Reader) -> Mapping[bytes, tuple[bytes, _T]]:
+        """By how they begin, the bytes of records and what they became; none where another reader read them."""
+        return self._kept if reader is self._reader else {}
+
+    def keep(self, reader: Reader, records: dict[bytes, tuple[bytes, _T]]) -> None:
+        """Keep these instead, if they are not too many."""
+        self._reader, self._kept = reader, records if len(records) <= _RECORDS_KEPT else {}
 
 
 class AvroRecords:
@@ -62,6 +85,28 @@ class AvroRecords:
 
     def records(self) -> Iterator[list[Any]]:
         """All records, fields by position as ``wanted`` has them; to be iterated once."""
+        return self._each(self._reader.read)
+
+    def converted(self, convert: Callable[[Sequence[Any]], _T], last: RecordsByBytes[_T]) -> tuple[_T, ...]:
+        """What ``convert`` makes of each record that ``last`` has not, and what it has. It keeps those of this file."""
+        known, now = last.of(self._reader), dict[bytes, tuple[bytes, _T]]()
+
+        def read(decoder: CheckedDecoder) -> _T:
+            head = decoder.head()
+            found = known.get(head)
+            if found is None or not decoder.skip_same(found[0]):
+                start = decoder.tell()
+                value = convert(self._reader.read(decoder))
+                found = decoder.since(start), value
+            now[head] = found
+            return found[1]
+
+        values = tuple(self._each(read))
+        last.keep(self._reader, now)
+        return values
+
+    def _each(self, read: Callable[[CheckedDecoder], _T]) -> Iterator[_T]:
+        """What ``read`` reads of each record."""
         codec = self._meta.get("avro.codec", "null")
         left_bytes = self._bytes_max
         while self._decoder.tell() < self.size_bytes:
@@ -75,7 +120,7 @@ class AvroRecords:
             left_bytes -= len(content)
             decoder = CheckedDecoder(content)
             for _ in range(count):
-                yield self._reader.read(decoder)
+                yield read(decoder)
             if decoder.read_rest():
                 raise ValueError(f"more than {count} records in a block")
 

@@ -47,6 +47,26 @@ class CheckedDecoder(BinaryDecoder):
         """All bytes that are left."""
         return self.read(len(self._data) - self._position)
 
+    def head(self) -> bytes:
+        """How the next record begins, as long as its first field is if that is a text. Nothing is passed over."""
+        start = self._position
+        first = self._data[start : start + 2]
+        if len(first) < 2:  # noqa: PLR2004
+            return first
+        length = first[0] >> 1 if first[0] < _MORE else (first[0] & 0x7F | first[1] << 7) >> 1
+        return self._data[start : start + 2 + length]
+
+    def since(self, start: int) -> bytes:
+        """The bytes from there to here."""
+        return self._data[start : self._position]
+
+    def skip_same(self, expected: bytes) -> bool:
+        """Pass over these bytes; False, without passing over anything, where others follow."""
+        if not self._data.startswith(expected, self._position):
+            return False
+        self._position += len(expected)
+        return True
+
     def skip(self, n: int) -> None:
         """Pass over ``n`` bytes; never backwards."""
         end = self._position + n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from icewright.catalogs.metadata.avro import AvroRecords, Wanted
+from icewright.catalogs.metadata.avro import AvroRecords, RecordsByBytes, Wanted
 from icewright.catalogs.metadata.bounded_reader import MANIFEST_BYTES_MAX, MANIFEST_LIST_BYTES_MAX
 from icewright.catalogs.metadata.translated_errors import reading
 from icewright.catalogs.metadata.values import TypeName, partition_json, primitive_types, result_types
@@ -161,6 +162,16 @@ class Entry:
     deletes: DeleteDetails = _NO_DETAILS
 
 
+class _LastList(threading.local):
+    """What a thread read last: lists of a table come in their order, and each has most lines of its parent."""
+
+    def __init__(self) -> None:
+        self.lines = RecordsByBytes[Manifest]()
+
+
+_last_list = _LastList()
+
+
 def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
     """The manifests of a snapshot, in the list's order.
 
@@ -171,7 +182,7 @@ def read_manifest_list(io: FileIO, snapshot: Snapshot) -> tuple[Manifest, ...]:
     path = snapshot.manifest_list
     with reading(f"manifest list {path}"):
         avro = AvroRecords(io, path, _MANIFESTS, MANIFEST_LIST_BYTES_MAX)
-        manifests = tuple(_manifest(record) for record in avro.records())
+        manifests = avro.converted(_manifest, _last_list.lines)
         # A list cut off right behind its header is a valid file without manifests; the summary tells.
         files = snapshot.summary.get("total-data-files", "0")
         if not manifests and files != "0":
