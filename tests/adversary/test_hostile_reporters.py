@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.catalogs.pointers.catalog import PyIcebergCatalog
 from icewright.core.errors import InvalidMessage, InvalidName, Unavailable
@@ -24,7 +23,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.server.loop import BATCH_MAX
 from icewright.store.engine import open_store
-from tests.builders.served import EVENTS, V1, Served, problem
+from tests.builders.served import EVENTS, V1, Served, TestClient, problem
 from tests.conftest import CAMPAIGN
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import sqlite_store

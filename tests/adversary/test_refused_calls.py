@@ -6,7 +6,6 @@ import asyncio
 from ipaddress import ip_network
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.audit.model import AuditEntry
 from icewright.audit.sql import SqlAudit
@@ -16,7 +15,7 @@ from icewright.identity.denials import ADDRESSES_LOGGED_MAX, FREE_FAILURES, WAIT
 from icewright.model.access.identity import NewToken
 from icewright.model.access.permissions import Role
 from icewright.web.transport import Transport
-from tests.builders.served import V1, Served, problem
+from tests.builders.served import V1, Served, TestClient, problem
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
 

@@ -6,11 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.model.access.permissions import Role
 from icewright.model.plans.approvals import REFUSED_MS
-from tests.builders.served import EVENTS, V1, Served, problem
+from tests.builders.served import EVENTS, V1, Served, TestClient, problem
 from tests.identity.test_api_identities import entries, expiry, given, wait
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from fastapi.testclient import TestClient
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastapi import testclient
 from sqlalchemy import Engine
 
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
@@ -76,6 +79,21 @@ def with_pages(patch: pytest.MonkeyPatch) -> None:
     built = {page._SHELL: page._built(b"<html>the pages</html>", "text/html")}
     patch.setattr(page, "_ui", lambda: built)
     patch.setattr(page, "_shell", page._shell.__wrapped__)
+
+
+class TestClient(testclient.TestClient):
+    """Its requests run on one loop of this process, with its threads; a loop for each costs a third of a request."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.portal = _portal()
+
+
+@cache
+def _portal() -> BlockingPortal:
+    at_exit = ExitStack()
+    atexit.register(at_exit.close)
+    return at_exit.enter_context(start_blocking_portal())
 
 
 @dataclass

@@ -5,13 +5,12 @@ from __future__ import annotations
 from ipaddress import ip_network
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.core.server_urls import authorities
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.server.http.app import create_app
 from icewright.web.transport import Transport
-from tests.builders.served import LOGIN_CODE, PORT, TOKEN, V1, Served, problem
+from tests.builders.served import LOGIN_CODE, PORT, TOKEN, V1, Served, TestClient, problem
 from tests.cases import each_case
 
 PUBLIC = "lake.example"

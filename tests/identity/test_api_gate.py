@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 from fastapi.routing import iter_route_contexts
-from fastapi.testclient import TestClient
 from structlog.testing import capture_logs
 
 from icewright.audit.sql import SqlAudit
@@ -17,7 +16,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
 from icewright.server.liveness import SILENT_MS_MAX
 from icewright.server.loop import ROUND_MS_MAX
-from tests.builders.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, problem, with_pages
+from tests.builders.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, TestClient, problem, with_pages
 from tests.cases import each_case
 from tests.lakes.stores import new_store
 

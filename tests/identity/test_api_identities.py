@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.audit.model import GENESIS, AuditEntry, verify
 from icewright.core.codec import from_json, to_json
@@ -14,7 +13,7 @@ from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.plans.approvals import Approval
 from icewright.ports.store import WaitingPlan
-from tests.builders.served import EVENTS, V1, Served, problem
+from tests.builders.served import EVENTS, V1, Served, TestClient, problem
 
 DAY_MS = 24 * 3_600_000
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.core.codec import to_json
 from icewright.core.errors import StoreUnavailable
@@ -20,7 +19,7 @@ from icewright.model.access.identity import IDLE_MS
 from icewright.model.access.people import RoleRule
 from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.server.http.app import create_app
-from tests.builders.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, with_pages
+from tests.builders.served import EVENTS, HOST, LOGIN_CODE, PORT, TOKEN, V1, Served, TestClient, with_pages
 from tests.servers.oidc import CLIENT_ID, CLIENT_SECRET, Answer, OidcServer, oidc_server
 
 RULES = [

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 from fastapi import APIRouter, FastAPI
-from fastapi.testclient import TestClient
 
 from icewright.approvals.service import approval_hash
 from icewright.identity.authentication import Access, loopback_hosts
@@ -28,7 +27,7 @@ from icewright.ports.store import TableStore
 from icewright.server.http.app import create_app
 from tests.builders.mailbox import Mailbox, told
 from tests.builders.queries import recommendation
-from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello, problem
+from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, TestClient, hello, problem
 from tests.conftest import CAMPAIGN
 from tests.contracts.test_decisions_contract import decision
 from tests.doubles.clock import ManualClock

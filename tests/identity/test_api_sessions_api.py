@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.identity.logins import Logins
 from icewright.identity.sessions_api import SessionsOf
 from icewright.model.access.identity import IDLE_MS, SESSION_MS, NewToken
 from icewright.model.access.people import Person, RoleRule
 from icewright.model.access.permissions import Role
-from tests.builders.served import HOST, TOKEN, V1, Served, problem
+from tests.builders.served import HOST, TOKEN, V1, Served, TestClient, problem
 from tests.doubles.people import MemoryProvider
 
 ORIGIN = {"Origin": f"http://{HOST}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.core.errors import NotAllowed, Unavailable
 from icewright.core.reasons import Reason
@@ -18,7 +17,7 @@ from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.ports.store import TableRecord, WaitingPlan
-from tests.builders.served import BY_CITY, EVENTS, V1, Served, hello, problem
+from tests.builders.served import BY_CITY, EVENTS, V1, Served, TestClient, hello, problem
 
 HIDDEN = TableName("lake", ("secret_acquisition",), "project_x")
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.api_client.client import Client
 from icewright.core.codec import to_json
@@ -15,7 +14,7 @@ from icewright.model.access.identity import NewToken, digest
 from icewright.model.access.permissions import Role
 from icewright.model.policy.policies import NewRevision, Policies
 from icewright.web.idempotency import BYTES_MAX
-from tests.builders.served import HOST, TOKEN, V1, Served, problem
+from tests.builders.served import HOST, TOKEN, V1, Served, TestClient, problem
 from tests.cases import each_case
 
 KEY = {"Idempotency-Key": '"8e03978e-40d5-43dd-bc93-6894a57f9324"'}

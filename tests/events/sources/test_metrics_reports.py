@@ -3,15 +3,13 @@
 from typing import Any
 from urllib.parse import quote
 
-from fastapi.testclient import TestClient
-
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.model.access.permissions import Grant, Principal, Role, Scope
 from icewright.model.events.events import Channel, CommitEvent
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import Operation
 from icewright.server.http.app import create_app
-from tests.builders.served import HOST, PORT, TOKEN, Served, problem
+from tests.builders.served import HOST, PORT, TOKEN, Served, TestClient, problem
 from tests.cases import each_case
 
 COMMIT: dict[str, Any] = {

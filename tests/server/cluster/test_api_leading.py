@@ -7,7 +7,6 @@ from ipaddress import ip_network
 
 import httpx2
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.core.errors import OutcomeUnknown, Unavailable
 from icewright.core.servers import SILENT_MS, CoordinatorLink, SeenServer, Server, nobody_leads
@@ -22,7 +21,7 @@ from icewright.server.control import ControlPlane
 from icewright.server.http.app import create_app
 from icewright.server.http.leader_proxy import led_routes
 from icewright.web.transport import Transport
-from tests.builders.served import HOST, TOKEN, V1, Served, problem
+from tests.builders.served import HOST, TOKEN, V1, Served, TestClient, problem
 from tests.cases import each_case
 
 LEADER = Server("server-1", f"http://{HOST}", "0.1.0", epoch=3)

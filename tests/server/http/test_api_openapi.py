@@ -11,7 +11,6 @@ from uuid import UUID
 import jsonschema_rs
 import pytest
 from fastapi.routing import iter_route_contexts
-from fastapi.testclient import TestClient
 
 from icewright.actions.remove_files.api import PurgeOfGone
 from icewright.actions.remove_files.lost_tables import DeclareGone, DeclareLost
@@ -42,7 +41,7 @@ from icewright.work.halts.api import PartAsked
 from scripts import write_reference
 from tests.builders.mailbox import Mailbox, told
 from tests.builders.queries import query, read_of, recommendation
-from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, hello
+from tests.builders.served import EVENTS, HOST, PORT, TOKEN, V1, Served, TestClient, hello
 from tests.builders.specs import log_lines
 from tests.contracts.test_decisions_contract import decision
 from tests.doubles.clock import ManualClock

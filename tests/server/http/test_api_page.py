@@ -13,10 +13,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from icewright.server.http import page
-from tests.builders.served import LOGIN_CODE, Served, problem
+from tests.builders.served import LOGIN_CODE, Served, TestClient, problem
 from tests.cases import each_case
 
 ROOT = Path(__file__).parents[3]
