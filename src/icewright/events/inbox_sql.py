@@ -106,9 +106,10 @@ def receive(
         for found in connection.execute(select(*columns).where(is_one_of(columns, keys))):
             del rows[tuple(found)]
     if rows:
-        if _count(connection, WAITS, waiting_max) >= waiting_max:
+        wait, of_reporter = _count(connection, reporter, waiting_max)
+        if wait >= waiting_max:
             raise InboxFull(waiting_max)
-        if _count(connection, and_(WAITS, inbox.c.reporter == reporter), share_max) + len(rows) > share_max:
+        if of_reporter + len(rows) > share_max:
             raise InboxShareFull(share_max)
         connection.execute(insert(inbox), list(rows.values()))
     return len(rows)
@@ -300,10 +301,12 @@ def figures(connection: Connection, limit: int, within: Scopes = EVERYWHERE) -> 
     )
 
 
-def _count(connection: Connection, condition: ColumnElement[bool], most: int) -> int:
-    """How many events there are, counted no further than ``most``."""
-    found = select(inbox.c.event_id).where(condition).limit(most).subquery()
-    return connection.scalar(select(func.count()).select_from(found)) or 0
+def _count(connection: Connection, reporter: str, most: int) -> tuple[int, int]:
+    """How many events wait, counted no further than ``most``, and how many of these are of a reporter."""
+    found = select(inbox.c.reporter).where(WAITS).limit(most).subquery()
+    of_it = func.sum(case((found.c.reporter == reporter, 1)))
+    wait, of_reporter = connection.execute(select(func.count(), of_it)).one()
+    return wait, int(of_reporter or 0)
 
 
 def _present(within: Scopes) -> tuple[ColumnElement[bool], ...]:

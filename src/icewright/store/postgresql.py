@@ -57,6 +57,10 @@ _LIMITS: Final = "".join(
 RESTS_S_MAX: Final = 5.0
 """A connection that rested for longer is asked whether it lives before it is used, one of a busy server is not: that
 was every eighth of its loop's seconds, with a look at a table of 20 transactions (measured with py-spy, 2 cores)."""
+CONNECTIONS_KEPT: Final = 8
+"""Of a process, while nobody needs them: one for each of four looks, the loop, the leader, and two requests. A new one
+takes the database and the server some 10 ms each, and plans each statement anew."""
+CONNECTIONS_MAX: Final = 15
 _RESTS_SINCE: Final = "icewright_rests_since"
 
 RV = TypeVar("RV")
@@ -105,7 +109,14 @@ def postgresql_engine(url: URL, patience: Timeouts) -> Engine:
         "connect_timeout": max(1, patience.connect_ms // 1000),
     }
     given = {name: value for name, value in defaults.items() if name not in url.query}
-    engine = create_engine(url.set(drivername=DRIVER), connect_args=given, hide_parameters=True)
+    engine = create_engine(
+        url.set(drivername=DRIVER),
+        connect_args=given,
+        hide_parameters=True,
+        pool_size=CONNECTIONS_KEPT,
+        max_overflow=CONNECTIONS_MAX - CONNECTIONS_KEPT,
+        pool_use_lifo=True,  # what was used last has its statements prepared
+    )
     _configure(engine, patience)
     return engine
 
