@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, Engine, event
 
+from icewright.core.servers import BUCKETS, TableShare
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import PolicyRule
@@ -16,6 +17,7 @@ from icewright.store.transactions import WRITES
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.builders.lakehouse import AUTO, MINUTE_MS, NAME, Lakehouse
+from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
 
 STATEMENTS_MAX = 8
@@ -118,3 +120,15 @@ def test_a_first_look_under_another_name_is_taken_again_by_the_id() -> None:
     assert (found["reads"], found["writes"]) == (3, 2)
     assert house.tables.record_by_name(NAME) is None
     assert house.tables.record_by_name(other) is not None
+
+
+def test_a_server_asks_for_its_share_with_as_many_parameters_however_many_buckets_it_has() -> None:
+    engine = new_store()
+    store, said = SqlTableStore(engine, ManualClock()), list[tuple[str, int]]()
+    event.listen(engine, "before_cursor_execute", lambda *told: said.append((told[2], len(told[3]))))
+    for buckets in (1, BUCKETS // 2, BUCKETS - 1):
+        share = TableShare(frozenset(range(buckets)))
+        store.due(0, 9, share)
+        for known, tried in ((True, False), (False, False), (None, True)):
+            store.reported_tables(9, known=known, tried=tried, share=share)
+    assert len(set(said)) == len(said) / 3 == 4

@@ -154,6 +154,6 @@ def bucket_of_digest(digest: str) -> int:
     return int(digest[:_DIGITS], 16) // _VALUES
 
 
-def beginnings(buckets: Collection[int]) -> list[str]:
-    """How the digests of the names in these buckets begin, in order."""
-    return [f"{_VALUES * bucket + value:0{_DIGITS}x}" for bucket in sorted(buckets) for value in range(_VALUES)]
+def beginnings(buckets: Collection[int]) -> str:
+    """How the digests of the names in these buckets begin, in order, with a space between."""
+    return " ".join(f"{_VALUES * bucket + value:0{_DIGITS}x}" for bucket in sorted(buckets) for value in range(_VALUES))

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from icewright.core.errors import InboxFull, InboxShareFull, NotFound
 from icewright.core.reasons import Reason
-from icewright.core.servers import TableShare, beginnings
+from icewright.core.servers import TableShare
 from icewright.core.times import Instant
 from icewright.events.schema import WAITS, inbox
 from icewright.model.access.permissions import EVERYWHERE, Scopes
@@ -48,7 +48,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.ports.inbox import EventFilter
 from icewright.store.documents import digest, dump, load, load_optional
 from icewright.store.schema import tables
-from icewright.store.scope_filters import DIGITS, records_in
+from icewright.store.scope_filters import in_buckets, records_in, share_values
 from icewright.store.table_rows import is_one_of
 
 K = TypeVar("K")
@@ -64,8 +64,6 @@ _DONE: Final = (
 """One event after the other, in the order of their ids: two may be at the same ones at once."""
 KEYS_AT_ONCE: Final = 400
 """Keys that one query asks for: every database allows two parameters for each."""
-_FIRST_DIGITS: Final = func.substr(inbox.c.name_digest, 1, DIGITS)
-"""They say the bucket of the table that an event is of."""
 _IN_STATE: Final[Mapping[EventState, ColumnElement[bool]]] = {
     EventState.WAITING: WAITS,
     EventState.PARKED: and_(inbox.c.done_at.is_(None), inbox.c.parked_at.is_not(None)),
@@ -132,14 +130,12 @@ def reported_tables(
     share: TableShare | None,
 ) -> Sequence[TableName]:
     """See the port."""
-    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without), shared=share is not None)
-    values: dict[str, Any] = {"most": limit}
+    values: dict[str, Any] = {"most": limit, **share_values(share)}
+    query = _reported_tables(known=known, tried=tried, leaves_out=bool(without), shared="beginnings" in values)
     if tried:
         values |= {_before(tries): now - after_ms for tries, after_ms in enumerate(RETRY_AFTER_MS, start=1)}
     if without:
         values["without"] = sorted(without)
-    if share is not None:
-        values["beginnings"] = beginnings(share.buckets)
     found = connection.scalars(query, values)
     return list(dict.fromkeys(load(CommitEvent, event).table_name for event in found))
 
@@ -161,7 +157,7 @@ def _reported_tables(*, known: bool | None, tried: bool, leaves_out: bool, share
     if leaves_out:
         query = query.where(inbox.c.catalog.not_in(bindparam("without", expanding=True)))
     if shared:
-        query = query.where(_FIRST_DIGITS.in_(bindparam("beginnings", expanding=True)))
+        query = query.where(in_buckets(inbox.c.name_digest))
     told = query.group_by(inbox.c.reporter, inbox.c.name_digest).subquery()
     chosen = select(
         told.c.first, func.row_number().over(partition_by=told.c.reporter, order_by=told.c.first).label("turn")

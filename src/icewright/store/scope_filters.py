@@ -5,16 +5,20 @@ A table is where its record says, whatever its name was when something happened 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, Table, exists, false, func, or_, select
+from sqlalchemy import Column, ColumnElement, Select, Table, Text, bindparam, exists, false, func, or_, select
 
 from icewright.core.servers import BUCKETS, TableShare, beginnings, bucket_of_digest
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes
 from icewright.model.iceberg.names import TableName
 from icewright.store.documents import digest, dump
 from icewright.store.schema import tables
+
+_DIGITS: Final = 2
+FIRST_DIGITS: Final = func.substr(tables.c.name_digest, 1, _DIGITS)
+"""Of the digest of a table's name: they say its bucket."""
 
 
 def records_in(scopes: Scopes) -> Iterator[ColumnElement[bool]]:
@@ -51,18 +55,21 @@ def _begins(scope: Scope) -> ColumnElement[bool]:
     return func.substr(tables.c.name, 1, len(head)) == head
 
 
-DIGITS: Final = 2
-FIRST_DIGITS: Final = func.substr(tables.c.name_digest, 1, DIGITS)
-"""Of the digest of a table's name: they say its bucket."""
-
-
 def bucket_of(name: TableName) -> int:
     """The bucket of the table that is looked after under this name."""
     return bucket_of_digest(digest(name))
 
 
-def in_share(share: TableShare | None) -> tuple[ColumnElement[bool], ...]:
-    """The condition that a row of ``tables`` is in a share; none where there is none: all tables are."""
+def in_buckets(digests: ColumnElement[str]) -> ColumnElement[bool]:
+    """The condition that digests of names are in the buckets of :func:`share_values`.
+
+    One parameter for all buckets: of one for each, a driver and a database read the query anew each time.
+    """
+    return bindparam("beginnings", type_=Text).contains(func.substr(digests, 1, _DIGITS))
+
+
+def share_values(share: TableShare | None) -> Mapping[str, str]:
+    """The parameter of :func:`in_buckets`; none where there is nothing to ask for: all tables are in the share."""
     if share is None or len(share.buckets) == BUCKETS:
-        return ()
-    return (FIRST_DIGITS.in_(beginnings(share.buckets)),)
+        return {}
+    return {"beginnings": beginnings(share.buckets)}

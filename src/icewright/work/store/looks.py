@@ -72,7 +72,7 @@ from icewright.store.schema import (
     waiting_plans,
     worker_access,
 )
-from icewright.store.scope_filters import in_share
+from icewright.store.scope_filters import in_buckets, share_values
 from icewright.store.table_rows import record_of
 from icewright.store.transactions import asking, reading, writing
 from icewright.work.optimizers.findings_schema import exclusion_rows, probes
@@ -168,6 +168,7 @@ _DUE: Final = (
     .order_by(tables.c.next_look_at, tables.c.catalog, tables.c.table_uuid)
     .limit(bindparam("most", type_=BigInteger))
 )
+_DUE_IN_SHARE: Final = _DUE.where(in_buckets(tables.c.name_digest))
 _NUMBERED: Final = (
     select(
         tasks.c.table_uuid,
@@ -232,7 +233,9 @@ class SqlLooks:
     def due(self, now: Instant, limit: int, share: TableShare | None = None) -> Sequence[DueLook]:
         """See the port."""
         with asking(self._engine) as connection:
-            rows = connection.execute(_DUE.where(*in_share(share)), {"until": now, "most": limit}).mappings()
+            values = share_values(share)
+            query = _DUE_IN_SHARE if values else _DUE
+            rows = connection.execute(query, {"until": now, "most": limit, **values}).mappings()
             return [
                 DueLook(
                     TableId(row["catalog"], row["table_uuid"]),
