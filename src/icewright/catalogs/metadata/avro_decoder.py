@@ -51,7 +51,7 @@ class CheckedDecoder(BinaryDecoder):
         """How the next record begins, as long as its first field is if that is a text. Nothing is passed over."""
         start = self._position
         first = self._data[start : start + 2]
-        if len(first) < 2:  # noqa: PLR2004
+        if len(first) < 2:  # noqa: PLR2004 - fewer than were asked for
             return first
         length = first[0] >> 1 if first[0] < _MORE else (first[0] & 0x7F | first[1] << 7) >> 1
         return self._data[start : start + 2 + length]
