@@ -338,12 +338,12 @@ def test_the_same_bytes_under_another_schema_are_another_record(tmp_path: Path) 
     assert (after[4], after[6], decoded) == (0, 1, 1)
 
 
-def test_lines_are_decoded_again_once_there_are_too_many_to_be_kept(
+def test_lines_are_decoded_again_once_they_are_too_long_to_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(avro, "_RECORDS_KEPT", 2)
-    last = RecordsByBytes[tuple[object, ...]]()
-    for more, decoded in (([("a", 1)], 2), ([("a", 1)], 0), ([("a", 1), ("b", 1)], 1), ([("a", 1)], 2)):
+    monkeypatch.setattr(avro, "_BYTES_KEPT", 100)
+    last, long = RecordsByBytes[tuple[object, ...]](), "b" * 100
+    for more, decoded in (([("a", 1)], 2), ([("a", 1)], 0), ([("a", 1), (long, 1)], 1), ([("a", 1)], 2)):
         assert made(avro_list(tmp_path, more=more), last)[1] == decoded
 
 

@@ -35,8 +35,8 @@ from icewright.catalogs.metadata.bounded_reader import read_whole, unpack_block
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _READERS_KEPT = 64
-_RECORDS_KEPT = 10_000
-"""Of a file with more nothing is kept: some 1,000 bytes of memory each."""
+_BYTES_KEPT = 256 << 10
+"""Of a file with longer records nothing is kept: it takes some four times as much memory, in each thread that reads."""
 
 _T = TypeVar("_T")
 
@@ -63,8 +63,9 @@ class RecordsByBytes(Generic[_T]):
         return self._kept if reader is self._reader else {}
 
     def keep(self, reader: Reader, records: dict[bytes, tuple[bytes, _T]]) -> None:
-        """Keep these instead, if they are not too many."""
-        self._reader, self._kept = reader, records if len(records) <= _RECORDS_KEPT else {}
+        """Keep these instead, if they are not too long."""
+        length_bytes = sum(len(record) for record, _ in records.values())
+        self._reader, self._kept = reader, records if length_bytes <= _BYTES_KEPT else {}
 
 
 class AvroRecords:
