@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from icewright.core.errors import Conflict, InboxFull, LookLost, NotFound
+from icewright.core.errors import Conflict, InboxFull, InboxShareFull, LookLost, NotFound
 from icewright.model.actions.actions import ActionKind
 from icewright.model.events.events import (
     Channel,
@@ -585,6 +585,15 @@ class TestInbox:
         most, least = UnreportedTable(record(1).name, 5, 7), UnreportedTable(record(0).name, 5, 1)
         assert figures.least_reported == (most, least)
         assert store.event_figures(limit=1).least_reported == (most,)
+
+    def test_t13_a_share_is_of_one_reporter(self, stores: Stores) -> None:
+        store, (a, b, c, d) = stores.tables(), [replace(self.EVENT, snapshot_id=number) for number in range(4)]
+        assert store.receive(a, b, reporter="ada", share_max=2) == 2
+        assert store.receive(c, reporter="bob", share_max=1) == 1
+        for reporter, share_max in (("ada", 2), ("bob", 1)):
+            with pytest.raises(InboxShareFull):
+                store.receive(d, reporter=reporter, share_max=share_max)
+        assert store.receive(d, reporter="bob", share_max=2) == 1
 
     def test_t13_only_so_many_wait_and_there_is_room_again_when_they_were_worked_on(self, stores: Stores) -> None:
         store, (a, b, c, d) = stores.tables(), [replace(self.EVENT, snapshot_id=number) for number in range(4)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +52,17 @@ def token(engine: Engine) -> int:
 def _session(engine: Engine) -> int:
     with reading(engine) as connection:
         return int(connection.scalar(text("SELECT pg_backend_pid()")) or 0)
+
+
+def test_as_many_connections_stay_as_a_busy_server_uses(engine: Engine) -> None:
+    def some() -> set[int]:
+        with ExitStack() as stack:
+            opened = [stack.enter_context(reading(engine)) for _ in range(postgresql.CONNECTIONS_KEPT)]
+            return {int(one.scalar(text("SELECT pg_backend_pid()")) or 0) for one in opened}
+
+    before = some()
+    assert len(before) == postgresql.CONNECTIONS_KEPT
+    assert some() == before
 
 
 def set_token(engine: Engine, value: int) -> None:
