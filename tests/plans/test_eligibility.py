@@ -112,6 +112,14 @@ def test_a_table_with_very_many_problems_still_has_a_short_reason() -> None:
     assert reason.text.endswith("and 9,995 more")
 
 
+def test_of_very_many_misspelt_settings_the_first_get_a_hint() -> None:
+    """A hint takes a millisecond, each time that a table is looked at."""
+    properties = {f"icewright.mod{number:05}": "1" for number in range(1_000)}
+    problems = effective_policy(table(properties=properties), ()).problems
+    assert len(problems) == 1_000
+    assert [problem.problem.endswith("perhaps icewright.mode is meant") for problem in problems].count(True) == 20
+
+
 def lineage(rewrite: Snapshot, commits_after: int = 1, **changes: Any) -> TableMetadata:
     later = [snapshot(rewrite.snapshot_id + n, NOW) for n in range(1, commits_after + 1)]
     return table([snapshot(1, NOW - 30 * DAY_MS), rewrite, *later], **changes)

@@ -39,6 +39,8 @@ KNOWN_WEEKS = 8
 """How far back weeks are looked at: what was decided before is forgotten."""
 _DAY_MS = 86_400_000
 _KEY_LENGTH_MAX = 100  # longer ones are nobody's typing error
+_HINTS_MAX = 20
+"""For how many unknown settings of one layer a known one is looked for that is spelt alike."""
 _NOTES = frozenset({SIGNATURE_KEY, END_KEY, FIELDS_KEY})
 """What icewright itself notes in properties of tables: nobody's wish."""
 
@@ -211,6 +213,7 @@ def _contradictions(layers: Sequence[Layer]) -> Iterator[PolicyProblem]:
 
 def _layer_problems(layer: Layer, *, every_key: bool) -> Iterator[PolicyProblem]:
     """``every_key``: a rule has nothing but settings, while a table has many properties that are not ours."""
+    unknown = 0
     for key, value in sorted(layer.properties.items()):
         setting = BY_KEY.get(key)
         if key.startswith(CONSUMER_PREFIX) and not every_key:
@@ -224,6 +227,8 @@ def _layer_problems(layer: Layer, *, every_key: bool) -> Iterator[PolicyProblem]
             if problem is not None:
                 yield PolicyProblem(key, value, layer.origin, problem)
         elif every_key or key.startswith(PREFIX):
-            close = get_close_matches(key, BY_KEY, n=1) if len(key) <= _KEY_LENGTH_MAX else []
+            unknown += 1  # a hint takes a millisecond, and a table may have 10,000 of them
+            has_hint = unknown <= _HINTS_MAX and len(key) <= _KEY_LENGTH_MAX
+            close = get_close_matches(key, BY_KEY, n=1) if has_hint else []
             text = f"there is no setting {wording.quoted(key)}" + (f"; perhaps {close[0]} is meant" if close else "")
             yield PolicyProblem(key, value, layer.origin, text)
