@@ -21,7 +21,7 @@ from icewright.policy.rules.pattern_index import PatternIndex
 from tests.cases import each_case
 
 MODE = "icewright.mode"
-MANY = 20_000
+MANY = 10_000
 
 WORDS = ("a", "b", "aa", "*")
 OF_CASES = ("A", "a", "Ä")
@@ -145,7 +145,7 @@ def test_of_many_rules_for_one_table_or_namespace_each_a_handful_is_compared(
     rules = rules_of(shapes)
     check_policies(Policies(tuple(rules)))  # there may be as many
     index = RuleIndex(rules)
-    for number in (0, 7, 12_345, MANY - 1):
+    for number in (0, 7, 5_432, MANY - 1):
         for name in (
             TableName("lake", ("sales",), f"t{number}"),
             TableName("lake", ("sales",), f"t{number}_x"),
