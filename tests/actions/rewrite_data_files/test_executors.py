@@ -154,6 +154,16 @@ def test_nested_evolution(expected: str | None, before: dict[str, Any], after: d
     assert why(table(schemas=schemas, current_schema_id=1)) == expected
 
 
+def test_nested_evolution_is_found_at_any_depth() -> None:
+    """A text of each level within the text of the one above would double with each of them."""
+    before, after = struct("a"), struct("b")
+    for _ in range(100):
+        before, after = struct("a", kind=before), struct("a", kind=after)
+    for now, expected in ((before, None), (after, "nested-evolution")):
+        schemas = (Schema(0, (column(before),)), Schema(1, (column(now),)))
+        assert why(table(schemas=schemas, current_schema_id=1)) == expected
+
+
 LARGE = data_files(month(1), 3, 4 * MIB, row_groups=1)
 
 

@@ -297,15 +297,15 @@ def _access_obstacle(access: WorkerAccess, detail: str) -> Reason | None:
     return Reason("worker-access", text)
 
 
-def _shape(kind: Any) -> str:
+def _shape(kind: Any) -> object:
     """What must not have changed for files to be brought together: ids, names and types inside a nested type.
 
     ``plain`` for primitive types, whose promotions merging can do.
     """
     if isinstance(kind, str):
         return "plain"
-    return repr(
-        [(f["id"], f["name"], f["type"] if isinstance(f["type"], str) else _shape(f["type"])) for f in children(kind)]
+    return tuple(
+        (f["id"], f["name"], f["type"] if isinstance(f["type"], str) else _shape(f["type"])) for f in children(kind)
     )
 
 
