@@ -241,6 +241,34 @@ def test_scans_that_are_not_of_iceberg_are_left_out() -> None:
     assert read_plan(None).scans == read_plan([]).scans == ()
 
 
+@each_case(
+    ("name", "evil"),
+    [
+        ("BatchScan", "Iceberg(table=a, "),
+        ("BatchScan", "Iceberg"),
+        ("BatchScan", "a (branch="),
+        ("BatchScan", "a"),
+        ("BatchScan", "a] "),
+        ("HashAggregate", "keys=["),
+        ("HashAggregate", "keys=[a], functions=["),
+        ("HashAggregate", "keys=[], functions=[partial_"),
+        ("SortMergeJoin", "], ["),
+        ("TakeOrderedAndProject(", "orderBy=[]"),
+        ("Sort [", "a]"),
+    ],
+)
+def test_a_plan_that_is_meant_to_keep_us_busy_is_read_once(name: str, evil: str) -> None:
+    """A search from each place where something may begin would take hours for it."""
+    texts = (
+        f"{name} {evil * 100_000}",
+        f"{name} a[id#1L] {evil * 100_000}",
+        f"{name}keys=[], functions=[{evil * 100_000}]",
+    )
+    nodes = [{"nodeName": name, "simpleString": text, "children": []} for text in texts]
+    (one,) = read_plan({**scan("id = 1"), "children": nodes}).scans
+    assert shown(one.filters) == "id eq number:1"
+
+
 MARKS = "жψ語"
 
 

@@ -220,6 +220,12 @@ def test_predicates_of_scans(predicate: str, filters: tuple[Filter, ...]) -> Non
     assert with_scan(["d_1 := 2:d:varchar", "id_1 := 1:id:bigint"], predicate, "select 1 from t") == filters
 
 
+@each_case("evil", ["a := 1:", "a := 1:b:", "1:", ":"])
+def test_a_detail_that_is_meant_to_keep_us_busy_is_read_once(evil: str) -> None:
+    """A search from each place where a column may begin would take hours for it."""
+    assert with_scan([evil * 100_000 + ":"], "", "select 1 from ice.db.t") == ()
+
+
 def test_the_sql_says_what_the_plan_shows_no_more() -> None:
     values = [str(value) for value in range(33)]  # of more than 32 the plan shows the range
     query = f"select 1 from t where ts is not null and id in ({', '.join(values)})"  # noqa: S608 - read, not run

@@ -17,8 +17,11 @@ from icewright.queries.sources.predicates import disjunction, negation
 from icewright.queries.sources.sql_tables import METADATA_TABLES
 from icewright.queries.sources.values import number
 
-_SCAN: Final = re.compile(r"Iceberg\w*\(table=(?P<table>[^\s,()]+), .*?filters=(?P<rest>.*)", re.DOTALL)
-_OLDER_SCAN: Final = re.compile(r"(?P<table>[^\s,()\[\]]+) \(branch=.*?\) \[filters=(?P<rest>.*)", re.DOTALL)
+_SCANS: Final = (
+    (re.compile(r"Iceberg\w{0,40}\(table=(?P<table>[^\s,()]+), "), "filters="),
+    (re.compile(r"(?<![^\s,()\[\]])(?P<table>[^\s,()\[\]]++) \(branch="), ") [filters="),
+)
+"""How a scan begins, and what its filters follow, as Iceberg prints them: today, and in older releases."""
 _FILTERS_END: Final = (", groupedBy=", ", runtimeFilters=")
 _SNAPSHOT: Final = re.compile(r"snapshotId=(\d{1,19})\b")
 _OUTPUT: Final = re.compile(r"\ABatchScan [^\[]*\[(.*?)\] ?(?=Iceberg|[^\s\[\]]+ \(branch=)", re.DOTALL)
@@ -26,11 +29,11 @@ _ATTRIBUTE: Final = re.compile(r"(?P<name>.+)#\d+L?\Z", re.DOTALL)
 _BETWEEN: Final = ("InputAdapter", "ColumnarToRow", "WholeStageCodegen")
 _AGGREGATES: Final = ("HashAggregate", "ObjectHashAggregate", "SortAggregate")
 _JOINS: Final = ("BroadcastHashJoin", "SortMergeJoin", "ShuffledHashJoin")
-_KEYS: Final = re.compile(r"keys=\[(.*?)\], functions=\[(.*)\]", re.DOTALL)
-_CALL: Final = re.compile(r"(?:partial_|merge_|finalmerge_)?(\w+)\((distinct )?([^()]+)\)")
+_CALL: Final = re.compile(r"(?<!\w)(?:partial_|merge_|finalmerge_)?(\w++)\((distinct )?([^()]+)\)")
 _KNOWN_CALLS: Final = {"count", "sum", "min", "max", "avg", "approx_count_distinct", "collect_set", "collect_list"}
 _JOIN_KEYS: Final = re.compile(r"\w+ \[(.*?)\], \[(.*?)\], ", re.DOTALL)
-_SORT: Final = re.compile(r"(?:Sort \[|TakeOrderedAndProject\(.*?orderBy=\[)(.*?)\](?:, true|, output)", re.DOTALL)
+_SORT, _TOP, _TOP_ORDER = "Sort [", "TakeOrderedAndProject(", "orderBy=["
+_ORDER_END: Final = re.compile(r"\](?:, true|, output)")
 _LIMIT: Final = re.compile(r"(?:CollectLimit |GlobalLimit |TakeOrderedAndProject\(limit=)(\d{1,18})\b")
 _ORDER: Final = re.compile(r" (?:ASC|DESC) NULLS (?:FIRST|LAST)")
 _METADATA_COLUMNS: Final = frozenset({"_file", "_pos", "_deleted", "_spec_id", "_partition"})
@@ -122,18 +125,17 @@ def _scan(node: dict[str, Any]) -> PlanScan | None:
     if not str(node.get("nodeName")).startswith("BatchScan"):
         return None
     output = _OUTPUT.match(text)
-    found = _SCAN.search(text, output.end() if output else 0) or _OLDER_SCAN.search(text, output.end() if output else 0)
-    parts = found["table"].split(".") if found else []
-    if found is None or len(parts) < _NAME_PARTS_MIN or not all(parts) or "/" in found["table"]:
+    name, said = _name_and_filters(text, output.end() if output else 0)
+    parts = name.split(".")
+    if len(parts) < _NAME_PARTS_MIN or not all(parts) or "/" in name:
         return None
     if len(parts) > _NAME_PARTS_MIN and parts[-1].lower() in METADATA_TABLES:
         return None
-    said = found["rest"]
+    snapshot = _SNAPSHOT.search(text, 0, len(text) - len(said))
     for end in _FILTERS_END:
         said = said.rpartition(end)[0] if end in said else said
     attributes = _attributes(output[1] if output else "")
     known = None if output is None or " more field" in output[1] else {*attributes.values()}
-    snapshot = _SNAPSHOT.search(text, 0, found.start("rest"))
     attributes = {name: column for name, column in attributes.items() if column not in _METADATA_COLUMNS}
     columns = () if known is None else tuple(attributes.values())
     return PlanScan(
@@ -144,6 +146,19 @@ def _scan(node: dict[str, Any]) -> PlanScan | None:
         _metrics(node),
         attributes,
     )
+
+
+def _name_and_filters(text: str, start: int) -> tuple[str, str]:
+    """The table that a scan says it reads, and all that follows where its filters begin; empty where it says none.
+
+    Who makes the query chooses strings in the text: it is read once, and not from each place where a name may begin.
+    """
+    for begins, before in _SCANS:
+        found = begins.search(text, start)
+        at = text.find(before, found.end()) if found else -1
+        if found and at >= 0:
+            return found["table"], text[at + len(before) :]
+    return "", ""
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -306,10 +321,11 @@ def _without_implied(filters: tuple[Filter, ...], joined_on: set[str]) -> tuple[
 def _collect(text: str, attributes: dict[str, tuple[PlanScan, str]]) -> None:
     """What a node says of columns as they are read; of others nothing."""
     if text.startswith(_AGGREGATES):
-        found = _KEYS.search(text)
-        for scan, column in _named(found[1] if found else "", attributes):
+        keys, _, rest = text.partition("keys=[")[2].partition("], functions=[")
+        calls, is_whole, _ = rest.rpartition("]")
+        for scan, column in _named(keys if is_whole else "", attributes):
             scan.group_by[column] = None
-        for name, distinct, attribute in _CALL.findall(found[2]) if found else ():
+        for name, distinct, attribute in _CALL.findall(calls):
             if name in _KNOWN_CALLS and attribute in attributes:
                 scan, column = attributes[attribute]
                 scan.aggregates[f"{name}({distinct}{column})"] = None
@@ -318,8 +334,10 @@ def _collect(text: str, attributes: dict[str, tuple[PlanScan, str]]) -> None:
         for scan, column in _named(f"{found[1]}, {found[2]}" if found else "", attributes):
             scan.joined_on[column] = None
     else:
-        found = _SORT.match(text)
-        for scan, column in _named(_ORDER.sub("", found[1]) if found else "", attributes):
+        order = text[len(_SORT) :] if text.startswith(_SORT) else ""
+        order = text.partition(_TOP_ORDER)[2] if text.startswith(_TOP) else order
+        found = _ORDER_END.search(order)
+        for scan, column in _named(_ORDER.sub("", order[: found.start()]) if found else "", attributes):
             scan.order_by[column] = None
 
 

@@ -16,8 +16,8 @@ from icewright.queries.sources.values import date, number, timestamp
 
 _SCANS: Final = ("ScanFilter", "ScanProject", "TableScan")
 _SCAN_OPERATORS: Final = ("ScanFilterAndProjectOperator", "TableScanOperator")
-_ASSIGNMENT: Final = re.compile(r"(?P<symbol>.+?) := (?P<id>\d+):(?P<column>.+):(?P<type>[^:]+)\Z", re.DOTALL)
-_COLUMN: Final = re.compile(r"(?P<id>\d+):(?P<column>.+):(?P<type>[^:]+)\Z", re.DOTALL)
+_ASSIGNED: Final = re.compile(r" := \d+:")
+_ID: Final = re.compile(r"\d+:")
 _CONSTRAINT: Final = "    :: "
 _RANGES: Final = re.compile(r"NULL|(?P<low>[\[(])(?P<values>[^\[\]()]*)(?P<high>[\])])")
 _LEAST, _MOST = "<min>", "<max>"
@@ -118,9 +118,18 @@ def _scan(node: Object, begins: str, operators: list[dict[str, Any]]) -> Planned
 
 
 def _symbols(lines: Iterable[str]) -> dict[str, _Column]:
-    """What the symbols of a scan stand for: ``id_1 := 1:id:bigint``."""
-    found = (_ASSIGNMENT.match(line) for line in lines)
-    return {one["symbol"].strip('"').casefold(): _Column(one["column"], one["type"]) for one in found if one}
+    """What the symbols of a scan stand for."""
+    found = (_assignment(line) for line in lines)
+    return {symbol.strip('"').casefold(): column for symbol, column in filter(None, found) if symbol}
+
+
+def _assignment(line: str) -> tuple[str, _Column] | None:
+    """``id_1 := 1:id:bigint`` or ``1:id:bigint``: the symbol, empty where there is none, and its column."""
+    for found in filter(None, (_ASSIGNED.search(line, 1), _ID.match(line))):
+        name, _, kind = line[found.end() :].rpartition(":")
+        if name and kind:
+            return line[: found.start()], _Column(name, kind)
+    return None
 
 
 def _constraints(lines: Iterable[str]) -> Iterator[Filter]:
@@ -131,8 +140,8 @@ def _constraints(lines: Iterable[str]) -> Iterator[Filter]:
             if column is not None:
                 yield from _domain(line[len(_CONSTRAINT) :], column)
         else:
-            found = _ASSIGNMENT.match(line) or _COLUMN.match(line)
-            column = _Column(found["column"], found["type"]) if found else None
+            found = _assignment(line)
+            column = found[1] if found else None
 
 
 def _domain(text: str, column: _Column) -> list[Filter]:
