@@ -190,6 +190,13 @@ def test_durations_are_shown_as_they_are_set(text: str) -> None:
     assert value_text(BY_KEY["icewright.write-window"], duration_ms(text)) == text
 
 
+def test_a_value_that_is_meant_to_keep_us_busy_is_read_once() -> None:
+    """A pattern that divides a run of digits in each possible way would take hours for it."""
+    for evil in ("9" * 1_000_000 + "x", "." * 1_000_000, "1d" * 500_000, "(" * 1_000_000, "a," * 500_000):
+        properties = {setting.key: evil for setting in SETTINGS}
+        assert effective_policy(table(properties=properties), ()).problems
+
+
 def test_hostile_keys_are_quoted_and_cut() -> None:
     (problem,) = effective_policy(table(properties={"icewright.\n" + "x" * 100_000: "1"}), ()).problems
     assert "\n" not in problem.problem

@@ -9,7 +9,7 @@ from typing import Any
 
 _LONG_MAX = 2**63 - 1
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
-_DECIMAL = re.compile(r"[0-9]*\.?[0-9]+", re.ASCII)
+_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+", re.ASCII)
 _DECIMAL_LENGTH_MAX = 30
 _NUMBER_LIMIT = 1e9
 _DURATION = re.compile(
