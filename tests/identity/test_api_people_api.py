@@ -34,7 +34,7 @@ class World:
     provider: OidcServer
 
     def browser(self) -> TestClient:
-        return TestClient(self.served.app, f"http://{HOST}", follow_redirects=False)
+        return TestClient(self.served.app, f"http://{HOST}")
 
     def logins(self, audience: str | None = None) -> Logins:
         client = Client(self.provider.issuer, CLIENT_ID, CLIENT_SECRET, audience=audience)
@@ -168,9 +168,9 @@ def test_t11_by_tls_they_are_sent_by_tls_alone(world: World) -> None:
         logins=world.logins(),
     )
     app = create_app(served.control, access)
-    elsewhere = TestClient(app, f"http://{HOST}", follow_redirects=False).get("/login")
+    elsewhere = TestClient(app, f"http://{HOST}").get("/login")
     assert elsewhere.headers["location"] == f"{url}/login"  # cookies are of the name that the provider sends back to
-    browser = TestClient(app, url, follow_redirects=False)
+    browser = TestClient(app, url)
     sent = browser.get("/login")
     assert "Secure" in sent.headers["set-cookie"]
     assert "redirect_uri=https%3A%2F%2Ficewright.example.com%2Flogin%2Fcallback" in sent.headers["location"]

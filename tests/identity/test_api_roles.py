@@ -283,7 +283,7 @@ def world() -> World:
     ids |= {"decision": "tune-1"}
     access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)
-    return World(TestClient(app, f"http://{HOST}", follow_redirects=False), ids, served.control.tables)
+    return World(TestClient(app, f"http://{HOST}"), ids, served.control.tables)
 
 
 def cells() -> Iterator[tuple[str, str, str, str, bool]]:
