@@ -90,7 +90,9 @@ class TestClient(httpx2.Client):
 
     __test__ = False  # pytest takes its name for that of tests
 
-    def __init__(self, app: FastAPI, base_url: str, *, client: tuple[str, int] = ("testclient", 50_000), **rest: Any):
+    def __init__(
+        self, app: FastAPI, base_url: str, *, client: tuple[str, int] = ("testclient", 50_000), **rest: Any
+    ) -> None:
         super().__init__(transport=_InProcess(app, client), base_url=base_url, trust_env=False, **rest)
 
 

@@ -287,13 +287,14 @@ def world() -> World:
 
 
 def cells() -> Iterator[tuple[str, str, str, str, bool]]:
-    """Every cell in the campaign. In CI each role everywhere, and in each scope one that may and one that may not."""
+    """Every cell in the campaign. In CI each role everywhere, one that may in each scope, one that may not in one."""
     for number, ((method, template), (roles, on)) in enumerate(MAY.items()):
         may, may_not = sorted(roles), sorted({role.value for role in Role} - roles)
-        some = {of[number % len(of)] for of in (may, may_not) if of}
+        chosen = {(may[number % len(may)], scope) for scope in SCOPES}
+        chosen |= {(may_not[number % len(may_not)], [*SCOPES][number % len(SCOPES)])} if may_not else set()
         for role in Role:
             for scope, covered in SCOPES.items():
-                if CAMPAIGN or scope == "*" or role.value in some:
+                if CAMPAIGN or scope == "*" or (role.value, scope) in chosen:
                     yield method, template, role.value, scope, role.value in roles and on in covered
 
 
