@@ -12,6 +12,7 @@ import pytest
 
 from icewright.core.codec import to_json
 from icewright.core.errors import StoreUnavailable
+from icewright.core.server_urls import trusted
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.logins import Logins
 from icewright.identity.oidc.provider import Client, OidcProvider
@@ -46,7 +47,8 @@ class World:
         """Where the provider sends a browser back to, that has just asked to log in."""
         sent = browser.get(at)
         assert sent.status_code == 303
-        back = httpx2.get(sent.headers["location"], follow_redirects=False).headers["location"]
+        to = sent.headers["location"]
+        back = httpx2.get(to, verify=trusted(to)).headers["location"]
         assert back.startswith(f"http://{HOST}/login/callback?")
         return str(back).removeprefix(f"http://{HOST}")
 
