@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from icewright.core.server_urls import trusted
 from scripts.install_programs import BROWSERS
-from tests.browser.lake import full_lake
+from tests.browser.lake import full_lake, three_tables
 from tests.builders.served import TOKEN, V1, Served, at_a_port
 
 WIDE, NARROW, PHONE = (1280, 900), (390, 844), (360, 740)
@@ -31,16 +34,32 @@ def system_chromium() -> Iterator[Any]:
         launched.close()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The browser of all tests of a module."""
-    with system_chromium() as launched:
-        yield launched
+_RUNNING = ExitStack()
+"""The browser of all tests of the folder."""
+
+
+@cache
+def _browser() -> Any:
+    return _RUNNING.enter_context(system_chromium())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """End the browser behind the last test of the folder: Playwright's loop would be in the way of those that follow.
+
+    A new one for each module would take some two seconds of CPU.
+    """
+    result = yield
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _browser.cache_clear()
+        _RUNNING.close()
+    return result
 
 
 @pytest.fixture
-def chromium(browser: Any) -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     """The browser for one test; a page that is left open would go on asking."""
+    browser = _browser()
     yield browser
     for context in browser.contexts:
         context.close()
@@ -62,7 +81,8 @@ def shown_at(shown: Served) -> Iterator[str]:
 
 @pytest.fixture
 def served() -> Served:
-    return full_lake()
+    """For tests that change something."""
+    return three_tables(Served())
 
 
 @pytest.fixture
@@ -73,7 +93,7 @@ def url(served: Served) -> Iterator[str]:
 
 def one_time_link(url: str) -> str:
     """What ``icewright login`` prints."""
-    answer = httpx2.post(f"{url}{V1}/login-codes", headers={"Authorization": f"Bearer {TOKEN}"})
+    answer = httpx2.post(f"{url}{V1}/login-codes", headers={"Authorization": f"Bearer {TOKEN}"}, verify=trusted(url))
     assert answer.status_code == 201, answer.text
     return url + str(answer.json()["path"])
 

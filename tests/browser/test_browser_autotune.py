@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from tests.browser.conftest import NARROW, Opened
+from tests.browser.lake import named
 from tests.browser.pages import violations
 from tests.builders.served import Served, hello
 from tests.contracts.test_decisions_contract import decision
+from tests.work.tasks.test_api_tasks import claimed
 
 
 def test_a_decision_shows_its_evidence_and_is_held_and_released(chromium: Any, served: Served, url: str) -> None:
@@ -36,6 +38,8 @@ def test_a_decision_shows_its_evidence_and_is_held_and_released(chromium: Any, s
 def test_an_attempt_and_its_optimizer_link_to_sparks_ui_where_that_is_on(
     chromium: Any, served: Served, url: str
 ) -> None:
+    served.table(named("events"))
+    claimed(served)
     (running,) = served.get("/tasks", state="running")["items"]
     task = f"{url}/ui/tasks/{running['task_id']}"
     off = replace(hello(running["lease"]["optimizer_id"]), application_id="application_1795779034_0001")

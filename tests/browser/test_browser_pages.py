@@ -664,13 +664,13 @@ def test_a_catalog_is_asked_and_the_section_for_another_one_is_written(chromium:
 def test_a_halt_is_shown_and_let_go_on(chromium: Any, served: Served, url: str) -> None:
     opened = Opened(chromium)
     page = opened.log_in(url)
-    served.post("/queue/stop", {"part": "table", "name": "lake.db.logs", "reason": "a fire"})
+    served.post("/queue/stop", {"part": "table", "name": "lake.db.bills", "reason": "a fire"})
     page.get_by_role("heading", name="Halted: nothing is started here").wait_for()
-    said = "table lake.db.logs is stopped by owner: a fire"
-    eventually(page, lambda: said in row(page, "logs").inner_text(), wanted=True)
+    said = "table lake.db.bills is stopped by owner: a fire"
+    eventually(page, lambda: said in row(page, "bills").inner_text(), wanted=True)
     assert page.locator("[aria-live] time, [role=status] time").count() == 0  # ages are not read out
     page.get_by_role("link", name="Queue", exact=True).click()
-    page.get_by_role("button", name="Let table lake.db.logs go on").click()
+    page.get_by_role("button", name="Let table lake.db.bills go on").click()
     page.get_by_role("heading", name="Halted: nothing is started here").wait_for(state="detached")
     assert served.get("/queue")["halts"] == []
     page.get_by_role("button", name="Halt…").click()
@@ -685,6 +685,7 @@ def test_a_halt_is_shown_and_let_go_on(chromium: Any, served: Served, url: str) 
 
 
 def test_what_happens_is_told_once(chromium: Any, served: Served, url: str) -> None:
+    served.table(named("logs"))
     opened = Opened(chromium)
     opened.page.clock.install()
     with opened.page.expect_response("**/feed/stream"):  # the feed is followed from then on

@@ -18,6 +18,12 @@ pytestmark = pytest.mark.browser
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
+@pytest.fixture
+def served(served: Served) -> Served:
+    served.table(named("logs"), cities=3)
+    return served
+
+
 def queried(served: Served, name: str) -> str:
     """A table with queries and a recommendation; its address behind the server's."""
     uuid, at = uuid_of(served, name), served.clock.now()

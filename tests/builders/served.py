@@ -13,8 +13,9 @@ from typing import Any
 
 import httpx2
 import pytest
+from anyio import Event
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from fastapi import testclient
+from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from icewright.actions.undo.undo_records_sql import SqlUndoRecordStore
@@ -81,12 +82,63 @@ def with_pages(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(page, "_shell", page._shell.__wrapped__)
 
 
-class TestClient(testclient.TestClient):
-    """Its requests run on one loop of this process, with its threads; a loop for each costs a third of a request."""
+class TestClient(httpx2.Client):
+    """Its requests run on one loop of this process, with its threads, and each is one call there.
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.portal = _portal()
+    Starlette's makes nine calls for each, which take longer than most of our answers do.
+    """
+
+    __test__ = False  # pytest takes its name for that of tests
+
+    def __init__(
+        self, app: FastAPI, base_url: str, *, client: tuple[str, int] = ("testclient", 50_000), **rest: Any
+    ) -> None:
+        super().__init__(transport=_InProcess(app, client), base_url=base_url, trust_env=False, **rest)
+
+
+class _InProcess(httpx2.BaseTransport):
+    """An application as a server; what it raises comes out."""
+
+    def __init__(self, app: FastAPI, client: tuple[str, int]) -> None:
+        self._app, self._client = app, client
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        return _portal().call(self._answer, request)
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        url, body = request.url, request.read()
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": request.method,
+            "path": url.path,
+            "raw_path": url.raw_path.partition(b"?")[0],
+            "root_path": "",
+            "scheme": url.scheme,
+            "query_string": url.query,
+            "headers": [(name.lower(), value) for name, value in request.headers.raw],
+            "client": self._client,
+            "server": (url.host, url.port or {"http": 80, "https": 443}[url.scheme]),
+            "state": {},
+        }
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+        sent, is_complete = list[Any](), Event()
+
+        async def receive() -> Any:
+            if messages:
+                return messages.pop()
+            await is_complete.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                is_complete.set()
+
+        await self._app(scope, receive, send)
+        start, *parts = sent
+        content = b"" if request.method == "HEAD" else b"".join(part.get("body", b"") for part in parts)
+        return httpx2.Response(start["status"], headers=start["headers"], stream=httpx2.ByteStream(content))
 
 
 @cache
@@ -152,7 +204,7 @@ class Served:
 
     def client(self, headers: dict[str, str] | None = None) -> TestClient:
         """A client of its own, without credentials unless they are among the headers."""
-        return TestClient(self.app, f"http://{HOST}", headers=headers or {}, follow_redirects=False)
+        return TestClient(self.app, f"http://{HOST}", headers=headers or {})
 
     def table(self, name: TableName = EVENTS, *, mode: str = "auto", cities: int = 1, files: int = 12) -> str:
         """A table with small files, old enough to be merged, seen by the loop; its uuid."""

@@ -14,7 +14,17 @@ from urllib.parse import unquote
 import pytest
 from markdown_it import MarkdownIt
 
-from scripts.build_docs import build, for_the_site, llms, navigation, pack, pages, render, stage, title_and_summary
+from scripts.build_docs import (
+    build,
+    configuration,
+    for_the_site,
+    llms,
+    navigation,
+    pack,
+    pages,
+    render,
+    title_and_summary,
+)
 from tests.browser.conftest import system_chromium
 from tests.cases import for_each
 
@@ -133,15 +143,20 @@ def test_every_link_of_the_site_leads_somewhere(shown: dict[Path, Page], site: P
 
 
 def test_links_that_lead_nowhere_fail_the_build(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    stage(tmp_path)
-    page = tmp_path / "docs/health.md"
-    broken = "[there](no-such-page.md) [there](why.md#no-such-section)"
-    page.write_text(f"{page.read_text(encoding='utf-8')}\n{broken}\n", encoding="utf-8")
+    """Of a site of two pages; that the whole site has no such link is what building it shows."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/why.md").write_text("# Why\n")
+    (tmp_path / "docs/index.md").write_text("# Start\n\n[there](no-such-page.md) [there](why.md#no-such-section)\n")
+    whole = configuration()
+    few = re.sub(r"^nav = \[\n.*?^\]\n", "", whole, flags=re.DOTALL | re.MULTILINE)
+    assert few != whole
+    (tmp_path / "zensical.toml").write_text(few, encoding="utf-8")
     with pytest.raises(subprocess.CalledProcessError):
         render(tmp_path)
     said = re.sub(r"\x1b\[[\d;]*m", "", capfd.readouterr().err)
     assert "no-such-page.md" in said
     assert "no-such-section" in said
+    assert "2 issues found" in said
 
 
 def test_nothing_is_loaded_from_another_host(shown: dict[Path, Page], site: Path) -> None:

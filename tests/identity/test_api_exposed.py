@@ -37,9 +37,7 @@ class Exposed:
 
     def client(self, peer: str, scheme: str = "http", **headers: str) -> TestClient:
         """Somebody at an address, who asks by the public name."""
-        return TestClient(
-            self.app, f"{scheme}://{PUBLIC}", headers=headers, follow_redirects=False, client=(peer, 40_000)
-        )
+        return TestClient(self.app, f"{scheme}://{PUBLIC}", headers=headers, client=(peer, 40_000))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 from icewright.core.codec import to_json
 from icewright.core.errors import StoreUnavailable
+from icewright.core.server_urls import trusted
 from icewright.identity.authentication import Access, loopback_hosts
 from icewright.identity.logins import Logins
 from icewright.identity.oidc.provider import Client, OidcProvider
@@ -34,7 +35,7 @@ class World:
     provider: OidcServer
 
     def browser(self) -> TestClient:
-        return TestClient(self.served.app, f"http://{HOST}", follow_redirects=False)
+        return TestClient(self.served.app, f"http://{HOST}")
 
     def logins(self, audience: str | None = None) -> Logins:
         client = Client(self.provider.issuer, CLIENT_ID, CLIENT_SECRET, audience=audience)
@@ -46,7 +47,8 @@ class World:
         """Where the provider sends a browser back to, that has just asked to log in."""
         sent = browser.get(at)
         assert sent.status_code == 303
-        back = httpx2.get(sent.headers["location"], follow_redirects=False).headers["location"]
+        to = sent.headers["location"]
+        back = httpx2.get(to, verify=trusted(to)).headers["location"]
         assert back.startswith(f"http://{HOST}/login/callback?")
         return str(back).removeprefix(f"http://{HOST}")
 
@@ -168,9 +170,9 @@ def test_t11_by_tls_they_are_sent_by_tls_alone(world: World) -> None:
         logins=world.logins(),
     )
     app = create_app(served.control, access)
-    elsewhere = TestClient(app, f"http://{HOST}", follow_redirects=False).get("/login")
+    elsewhere = TestClient(app, f"http://{HOST}").get("/login")
     assert elsewhere.headers["location"] == f"{url}/login"  # cookies are of the name that the provider sends back to
-    browser = TestClient(app, url, follow_redirects=False)
+    browser = TestClient(app, url)
     sent = browser.get("/login")
     assert "Secure" in sent.headers["set-cookie"]
     assert "redirect_uri=https%3A%2F%2Ficewright.example.com%2Flogin%2Fcallback" in sent.headers["location"]

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -43,6 +44,12 @@ class Answer:
         return cls(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
 
+@cache
+def _first_key() -> RSAKey:
+    """What every provider begins with: making one takes a tenth of a second."""
+    return RSAKey.generate_key(2048, {"kid": "k1", "use": "sig"})
+
+
 @dataclass
 class Granted:
     """What a code stands for."""
@@ -58,7 +65,7 @@ class OidcServer:
     def __init__(self, port: int) -> None:
         self.issuer = f"http://127.0.0.1:{port}"
         self.person: dict[str, Any] = {"sub": "ada-7", "name": "Ada", "groups": ["data-eng"]}
-        self.keys: dict[str, RSAKey | ECKey] = {"k1": RSAKey.generate_key(2048, {"kid": "k1", "use": "sig"})}
+        self.keys: dict[str, RSAKey | ECKey] = {"k1": _first_key()}
         self.algorithm, self.kid = "RS256", "k1"
         self.secret: str | None = CLIENT_SECRET
         self.asked: Counter[str] = Counter()

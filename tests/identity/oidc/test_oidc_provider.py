@@ -12,6 +12,7 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from icewright.core.errors import IcewrightError, LoginRefused, Unavailable
+from icewright.core.server_urls import trusted
 from icewright.identity.oidc.guarded import ANSWER_BYTES_MAX, require_safe
 from icewright.identity.oidc.provider import ALGORITHMS, LEEWAY_S, Client, OidcProvider
 from icewright.identity.people_port import Attempt
@@ -32,7 +33,8 @@ class World:
     provider: OidcProvider
 
     def log_in(self, attempt: Attempt = ATTEMPT) -> Person:
-        back = httpx2.get(self.provider.address(attempt, BACK), follow_redirects=False).headers["location"]
+        asked = self.provider.address(attempt, BACK)
+        back = httpx2.get(asked, verify=trusted(asked)).headers["location"]
         return self.provider.person(httpx2.QueryParams(back.partition("?")[2])["code"], attempt, BACK)
 
     def new_provider(self, **changes: Any) -> OidcProvider:
