@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,10 +58,12 @@ from tests.e2e.kills import (
 )
 from tests.e2e.processes import wait_for
 from tests.lakes.house import DAY_MS, HOUR_MS
-from tests.lakes.sqlite import make_lake
+from tests.lakes.sqlite import make_lake, table_name
 
 SHARED = "tasks share a job"
 """What an optimizer's log says of a batch."""
+ENDED = frozenset({"what ended the attempt", "Traceback (most recent call last):"})
+"""Lines of the log of an attempt that Spark ended."""
 CAMPAIGN = bool(os.environ.get("ICEWRIGHT_CAMPAIGN"))
 ROUNDS = 3 if CAMPAIGN else 1
 
@@ -169,22 +171,37 @@ def kill_supervisors(lake: Mortals) -> None:
     lake.await_kill(order, "a supervisor that has just started an optimizer")
 
 
-def kill_a_batch(lake: Mortals) -> None:
-    """While the optimizer starts, work of several tables gathers; it takes all of it at once, and its JVM dies."""
-    check_lake(lake, lake.settled())
+def kill_a_batch(lake: Mortals, lose: Callable[[], None]) -> None:
+    """Between two optimizers work of several tables gathers; the next one takes all of it at once, and its JVM dies."""
+    lake.settled()
+    asleep = lake.order(Kill(Fault.SUPERVISOR_BURIED, "sleeper"))
+    lose()
+    (supervisor,) = lake.await_order(asleep, "a supervisor sleeps or")
     batches = lake.log("optimizer").count(SHARED)
-    lake.kill_optimizer()
     order = lake.order(kill := Kill(Fault.COMMIT_BEFORE, "jvm"))
-    tables = [lake.make_work() for _ in range(3)]
+    names = {str(table_name(lake.make_work())) for _ in range(3)}
 
     def gathered() -> bool | None:
         with lake.client() as client:
-            states = [task["state"] for task in client.tasks().items]
-        return True if states.count("queued") == len(tables) else None
+            queued = client.tasks(states=(TaskState.QUEUED,)).items
+        return True if names <= {task["table"] for task in queued} else None
 
-    wait_for(gathered, "work gathers", lake)
+    try:
+        wait_for(gathered, "work gathers", lake)
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
     lake.await_kill(order, kill)
     assert lake.log("optimizer").count(SHARED) > batches
+    tasks = lake.settled()
+    assert "Spark has ended" in lake.log("optimizer")
+    assert lake.running["optimizer"].pid == supervisor
+    with lake.client() as client:
+        for task in tasks:
+            if task["table"] in names:
+                first = client.task(task["task_id"])["attempts"][0]
+                lines = [line["text"] for line in client.log(task["task_id"], 1)["lines"]]
+                assert lines[0].startswith("task started action=rewrite_data_files")
+                assert first["state"] != "failed" or set(lines) >= ENDED, (first, lines)
 
 
 def short_round(lake: Mortals) -> None:
@@ -193,8 +210,7 @@ def short_round(lake: Mortals) -> None:
     for first in range(0, len(DURING_WORK), 2):  # no more of one task: it may be tried a few times only
         kill_at(lake, *DURING_WORK[first : first + 2])
     kill_at(lake, Kill(Fault.WORKER_WRITTEN))
-    lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER))
-    kill_a_batch(lake)
+    kill_a_batch(lake, lambda: lose_an_attempt(lake, Kill(Fault.COMMIT_AFTER)))
 
 
 def full_round(lake: Mortals) -> None:
@@ -205,7 +221,7 @@ def full_round(lake: Mortals) -> None:
     lose_an_attempt(lake, Kill(Fault.COMMIT_BEFORE))
     for kill in (*OPTIMIZER, *WORKER):
         kill_at(lake, kill)
-    kill_a_batch(lake)
+    kill_a_batch(lake, lake.kill_optimizer)
     kill_supervisors(lake)
     check_lake(lake, lake.settled())
     wake_a_zombie(lake)

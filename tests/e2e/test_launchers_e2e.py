@@ -21,7 +21,7 @@ from icewright.model.work.optimizers import BacklogRequest
 from icewright.work.launch.pack import pack
 from tests.e2e.processes import WAIT_S, Processes, below, wait_for
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table, writer
-from tests.servers.java import SPARK_JARS
+from tests.servers.java import QUICK, SPARK_JARS
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
 from tests.servers.yarn import yarn
 
@@ -40,10 +40,12 @@ SMALL = {
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
     "spark.cores.max": "2" if LONG else "1",
+    "spark.driver.defaultJavaOptions": f" {' '.join(QUICK)}",
 }
-"""One executor to an application in CI: each is a JVM, and Python workers."""
-OF_YARN = '["spark.yarn.jars", "spark.yarn.stagingDir"]'
-"""Spark's own jars are on this machine, and need not be copied."""
+"""One executor to an application in CI: each is a JVM, and Python workers. An application inherits no
+``SPARK_SUBMIT_OPTS``, and no value may begin with a hyphen."""
+SPARK_CONF_KEYS = 'spark_conf_keys = ["spark.driver.defaultJavaOptions", "spark.yarn.jars", "spark.yarn.stagingDir"]'
+"""Spark's own jars are on this machine, and need not be copied to a YARN."""
 IDLE_SOON = {"spark.dynamicAllocation.executorIdleTimeout": "10s"}
 
 
@@ -64,7 +66,9 @@ def lake(tmp_path: Path, cluster: SparkCluster) -> Iterator[Processes]:
     }
     found = Processes(tmp_path, make_lake(tmp_path), environ=environ)
     text = found.configuration.read_text()
-    found.configuration.write_text(text.replace("lease_ms = 4000\n", "").replace('master = "local[2]"\n', ""))
+    found.configuration.write_text(
+        text.replace("lease_ms = 4000\n", "").replace('master = "local[2]"', SPARK_CONF_KEYS)
+    )
     try:
         yield found
     finally:
@@ -196,7 +200,7 @@ if LONG:
             }
             found = Processes(tmp_path, make_lake(tmp_path), environ=environ)
             text = found.configuration.read_text().replace("lease_ms = 4000", "lease_ms = 30000")
-            found.configuration.write_text(text.replace('master = "local[2]"\n', f"spark_conf_keys = {OF_YARN}\n"))
+            found.configuration.write_text(text.replace('master = "local[2]"', SPARK_CONF_KEYS))
             try:
                 table = Filled(found)
                 table.fill()

@@ -23,7 +23,7 @@ from icewright.api_client.client import Client
 from icewright.model.events.events import CommitEvent
 from icewright.model.iceberg.tables import TASK_ID_KEY, Json
 from tests.e2e.asked import check_asked, make_aged
-from tests.e2e.processes import Processes, below, wait_for
+from tests.e2e.processes import Processes, wait_for
 from tests.lakes.sqlite import BY_CITY, append, current_snapshot_id, make_lake, make_table, table_name, writer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -126,36 +126,6 @@ def test_nothing_is_left_of_an_optimizer_whose_supervisor_is_killed_and_its_task
     assert commits_by_task(table) == {task["task_id"]: 1}
     assert contents(table) == expected_rows()
     assert live_files(table) == len(CITIES)
-
-
-def test_a_jvm_that_dies_in_the_middle_is_replaced_and_the_task_is_done_once(processes: Processes) -> None:
-    with processes.client() as client:
-        table, _ = at_work(processes, client, "jvm_killed")
-        words = ("task started", f"table={table_name(table)} ")
-
-        def begun() -> bool | None:
-            return any(all(word in line for word in words) for line in processes.log("optimizer").splitlines()) or None
-
-        wait_for(begun, "the optimizer has begun with it", processes)
-        (jvm,) = below(processes, "optimizer", "java")
-        jvm.kill()
-
-        def another() -> psutil.Process | None:
-            return next((found for found in below(processes, "optimizer", "java") if found.pid != jvm.pid), None)
-
-        wait_for(another, "another JVM runs", processes)
-        assert "Spark has ended" in processes.log("optimizer")
-        task = ended(processes, client, table)
-        (first, *_) = client.task(task["task_id"])["attempts"]
-        lines = [line["text"] for line in client.log(task["task_id"], 1)["lines"]]
-
-    assert lines[0].startswith("task started action=rewrite_data_files")
-    assert first["state"] != "failed" or {"what ended the attempt", "Traceback (most recent call last):"} <= set(lines)
-    assert task["state"] == "succeeded", task
-    assert commits_by_task(table) == {task["task_id"]: 1}
-    assert contents(table) == expected_rows()
-    assert live_files(table) == len(CITIES)
-    assert processes.running["optimizer"].poll() is None
 
 
 def test_a_process_whose_starter_is_gone_or_that_gets_no_settings_does_not_run() -> None:
