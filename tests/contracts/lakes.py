@@ -159,6 +159,11 @@ class PyIcebergLake:
         spec = sqlite.BY_CITY if by_city else UNPARTITIONED_PARTITION_SPEC
         sqlite.make_table(self.entry, path, spec=spec, properties={"format-version": str(format_version)})
 
+    def register(self, path: tuple[str, str], metadata_location: str) -> None:
+        """Have a table in the catalog whose metadata lies there already."""
+        self._writer.create_namespace_if_not_exists(path[:1])
+        self._writer.register_table(path, metadata_location)
+
     def append(self, path: tuple[str, ...], cities: Sequence[str]) -> int:
         return sqlite.append(self._table(path), range(len(cities)), cities)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from icewright.model.iceberg.tables import Operation, RefKind, Snapshot, TableMe
 from tests.cases import for_each
 from tests.contracts.lakes import Lake, MemoryLake, PyIcebergLake, hive_lake, named, postgresql_lake, rest_lake
 from tests.lakes import sqlite
+from tests.narrowing import of_type
 
 EVENTS = ("db", "events")
 
@@ -37,6 +39,27 @@ def make_lake(kind: str, request: pytest.FixtureRequest, folder: Path) -> Lake:
             return rest_lake(request.getfixturevalue("rest_catalog"))
         case _:
             return hive_lake(request.getfixturevalue("metastore"), folder)
+
+
+_BEGUN: dict[tuple[str, Callable[[Lake], None]], str] = {}
+"""Where the metadata lies of what tests begin with, by the kind of catalog and by what has made it."""
+
+
+def lake_begun(kind: str, request: pytest.FixtureRequest, begin: Callable[[Lake], None]) -> Lake:
+    """A lake with :data:`EVENTS` as ``begin`` makes it: once of a kind, and each test has it registered.
+
+    A commit writes metadata of a new name, so that tests leave each other's alone.
+    """
+    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+    if (kind, begin) not in _BEGUN:
+        made = make_lake(kind, request, factory.mktemp("begun"))
+        begin(made)
+        if not isinstance(made, PyIcebergLake):
+            return made
+        _BEGUN[kind, begin] = made.catalog.load(named(EVENTS)).metadata_location
+    lake = make_lake(kind, request, factory.mktemp("lake"))
+    of_type(PyIcebergLake, lake).register(EVENTS, _BEGUN[kind, begin])
+    return lake
 
 
 @pytest.fixture(params=KINDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from icewright.model.iceberg.reachable_files import Roots
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.policy.effective import effective_policy
 from tests.contracts.lakes import Lake, named
-from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
+from tests.contracts.test_catalog_contract import EVENTS, KINDS, lake_begun
 from tests.contracts.undoing import UNDOING, Shelf, decided, whole_undo
 from tests.narrowing import not_none
 
@@ -32,15 +31,17 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def lake(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+def begin(lake: Lake) -> None:
     """A table of four snapshots: a tag at the second, one past its age at the first."""
-    made = make_lake(kind, request, tmp_path)
-    made.create(EVENTS)
-    ids = [made.append(EVENTS, ["Bonn"]) for _ in range(4)]
-    made.tag(EVENTS, "v1", ids[1])
-    made.tag(EVENTS, "old", ids[0], max_age_ms=1)
-    return made
+    lake.create(EVENTS)
+    ids = [lake.append(EVENTS, ["Bonn"]) for _ in range(4)]
+    lake.tag(EVENTS, "v1", ids[1])
+    lake.tag(EVENTS, "old", ids[0], max_age_ms=1)
+
+
+@pytest.fixture
+def lake(kind: str, request: pytest.FixtureRequest) -> Lake:
+    return lake_begun(kind, request, begin)
 
 
 def table(lake: Lake) -> TableMetadata:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,19 +12,21 @@ from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import SIGNATURE_KEY
 from icewright.model.iceberg.tables import TableMetadata
 from tests.contracts.lakes import Lake, named
-from tests.contracts.test_catalog_contract import EVENTS, KINDS, make_lake
+from tests.contracts.test_catalog_contract import EVENTS, KINDS, lake_begun
 
 NAME = named(EVENTS)
 
 
-@pytest.fixture(params=KINDS)
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+def begin(lake: Lake) -> None:
     """A table of four snapshots, with a tag at the last."""
-    made = make_lake(str(request.param), request, tmp_path)
-    made.create(EVENTS)
-    ids = [made.append(EVENTS, ["Bonn"]) for _ in range(4)]
-    made.tag(EVENTS, "v1", ids[3])
-    return made
+    lake.create(EVENTS)
+    ids = [lake.append(EVENTS, ["Bonn"]) for _ in range(4)]
+    lake.tag(EVENTS, "v1", ids[3])
+
+
+@pytest.fixture(params=KINDS)
+def lake(request: pytest.FixtureRequest) -> Lake:
+    return lake_begun(str(request.param), request, begin)
 
 
 def table(lake: Lake) -> TableMetadata:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from icewright.model.access.permissions import EVERYWHERE, Scope, Scopes, covers
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.deletion import Checked, IntentState, Step
-from icewright.model.events.events import Channel, CommitEvent, Reporting
+from icewright.model.events.events import Channel, CommitEvent, Reporting, StoredEvent
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import Approval, ApprovalPlace, ApprovedPlan
-from icewright.model.work.tasks import TaskState
+from icewright.model.work.tasks import ListedTask, TaskState
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.inbox import EventFilter
-from icewright.ports.store import TableStore, TaskFilter, TaskStore, WaitingPlan
+from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore, WaitingPlan
 from tests.contracts.samples import HOSTILE_PARTS, REASON, new_task, plan, record, table_id
 from tests.contracts.stores import Stores
 from tests.contracts.test_deletion_store_contract import ALL, a_run, some_intents
@@ -104,6 +104,34 @@ def _hold(deletions: DeletionStore) -> None:
         deletions.change(deletions.epoch(), begun)
 
 
+@dataclass(frozen=True)
+class Whole:
+    """All that is in the lists of a lake."""
+
+    tables: Sequence[TableRecord]
+    waiting: Sequence[WaitingPlan]
+    tasks: Sequence[ListedTask]
+    held: Sequence[str]
+    table_of: dict[str, TableId]
+    """Of a run of which files are held."""
+    approvals: Sequence[Approval]
+    events: Sequence[StoredEvent]
+
+
+@pytest.fixture
+def whole(lake: Lake) -> Whole:
+    held = lake.deletions.with_held(limit=999)
+    return Whole(
+        tables=lake.tables.records(limit=999),
+        waiting=lake.tables.waiting(limit=999),
+        tasks=lake.tasks.listed(TaskFilter(), limit=999),
+        held=held,
+        table_of={run_id: lake.deletions.run(run_id).table_id for run_id in held},
+        approvals=lake.deletions.approvals(limit=999),
+        events=lake.tables.received(EventFilter(), limit=999),
+    )
+
+
 def paged(ask: Callable[[Any], Sequence[T]], key: Callable[[T], Any], limit: int) -> list[T]:
     """All pages of a list, each but the last of the length that was asked for."""
     found: list[T] = []
@@ -121,20 +149,22 @@ scopes = st.lists(st.sampled_from(SCOPES), max_size=4, unique=True).map(tuple)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(within=st.one_of(scopes, st.just(EVERYWHERE)), limit=st.integers(1, 7))
-def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(lake: Lake, within: Scopes, limit: int) -> None:
+def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(
+    lake: Lake, whole: Whole, within: Scopes, limit: int
+) -> None:
     def is_in(table: TableId) -> bool:
         name = lake.names.get(table)
         return within == EVERYWHERE or (name is not None and covers(within, Scope.of(name)))
 
-    tables = [one for one in lake.tables.records(limit=999) if is_in(one.table_id)]
+    tables = [one for one in whole.tables if is_in(one.table_id)]
     assert tables == paged(
         lambda after: lake.tables.records(limit=limit, after=after, within=within), lambda one: one.table_id, limit
     )
-    waiting = [one for one in lake.tables.waiting(limit=999) if is_in(one.table_id)]
+    waiting = [one for one in whole.waiting if is_in(one.table_id)]
     assert waiting == paged(
         lambda after: lake.tables.waiting(limit=limit, after=after, within=within), lambda one: one.plan_id, limit
     )
-    tasks = [one for one in lake.tasks.listed(TaskFilter(), limit=999) if is_in(one.table_id)]
+    tasks = [one for one in whole.tasks if is_in(one.table_id)]
     only = TaskFilter(within=within)
     assert tasks == paged(
         lambda before: lake.tasks.listed(only, limit=limit, before=before), lambda one: one.task_id, limit
@@ -142,22 +172,18 @@ def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(lake: Lake, within:
     assert [one.task_id for one in lake.tasks.tasks(only, limit=999)] == [one.task_id for one in tasks]
     counted = Counter(one.state for one in tasks)
     assert lake.tasks.counts(within) == {state: counted[state] for state in TaskState}
-    held = [one for one in lake.deletions.with_held(limit=999) if is_in(lake.deletions.run(one).table_id)]
+    held = [one for one in whole.held if is_in(whole.table_of[one])]
     assert held == paged(
         lambda before: lake.deletions.with_held(limit=limit, before=before, within=within), lambda one: one, limit
     )
-    approvals = [one for one in lake.deletions.approvals(limit=999) if one.plan is None or is_in(one.plan.table_id)]
+    approvals = [one for one in whole.approvals if one.plan is None or is_in(one.plan.table_id)]
     assert approvals == paged(
         lambda before: lake.deletions.approvals(limit=limit, before=before, within=within),
         lambda one: ApprovalPlace(one.approved_at, one.plan_hash),
         limit,
     )
     known = {one.name for one in tables}
-    events = [
-        one
-        for one in lake.tables.received(EventFilter(), limit=999)
-        if within == EVERYWHERE or one.event.table_name in known
-    ]
+    events = [one for one in whole.events if within == EVERYWHERE or one.event.table_name in known]
     ours = EventFilter(within=within)
     assert events == paged(
         lambda before: lake.tables.received(ours, limit=limit, before=before), lambda one: one.event_id, limit
@@ -172,18 +198,22 @@ def test_t2_a_list_of_scopes_is_the_filter_of_the_whole_list(lake: Lake, within:
     assert sum(channel.events for channel in figures.channels) == len(tables) + gone
 
 
-@pytest.mark.parametrize("within", [EVERYWHERE, (Scope("lake", ("db",)),), ()])
-def test_t2_ids_that_begin_or_end_so_are_of_scopes(lake: Lake, within: Scopes) -> None:
-    ids = [task.task_id for task in lake.tasks.tasks(TaskFilter(within=within), limit=1000)]
-    assert lake.tasks.ids_like("", within, 1000) == ids
-    for whole in ids:
-        part = whole.removeprefix("task-")[-4:]
-        assert lake.tasks.ids_like(part, within, 1000) == [one for one in ids if one.endswith(part)]
-        assert lake.tasks.ids_like(part, within, 1) == [one for one in ids if one.endswith(part)][:1]
+def test_t2_ids_that_begin_or_end_so_are_of_scopes(lake: Lake) -> None:
+    each = (EVERYWHERE, (Scope("lake", ("db",)),), ())
+    for within in each:
+        ids = [task.task_id for task in lake.tasks.tasks(TaskFilter(within=within), limit=1000)]
+        assert lake.tasks.ids_like("", within, 1000) == ids
+        for whole in ids:
+            part = whole.removeprefix("task-")[-4:]
+            assert lake.tasks.ids_like(part, within, 1000) == [one for one in ids if one.endswith(part)]
+            assert lake.tasks.ids_like(part, within, 1) == [one for one in ids if one.endswith(part)][:1]
     for number, of_table in enumerate(lake.names):
         lake.tables.save_plan(replace(plan(f"plan-{number:03d}", table=number + 1), table_id=of_table))
-    theirs = [f"plan-{number:03d}" for number, name in enumerate(lake.names.values()) if covers(within, Scope.of(name))]
-    assert lake.tables.ids_like("", within, 1000) == theirs[::-1]
+    for within in each:
+        found = [
+            f"plan-{number:03d}" for number, name in enumerate(lake.names.values()) if covers(within, Scope.of(name))
+        ]
+        assert lake.tables.ids_like("", within, 1000) == found[::-1]
     assert lake.tables.ids_like("01", EVERYWHERE, 1000) == [
         one for one in lake.tables.ids_like("", EVERYWHERE, 1000) if one.startswith("plan-01") or one.endswith("01")
     ]
