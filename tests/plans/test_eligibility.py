@@ -24,7 +24,7 @@ def column(kind: Any, **more: Any) -> dict[str, Any]:
     return {"id": 7, "name": "c", "type": kind, "required": False, **more}
 
 
-def struct(*names: str, kind: str = "int") -> dict[str, Any]:
+def struct(*names: str, kind: Any = "int") -> dict[str, Any]:
     fields = [{"id": 10 + n, "name": name, "type": kind, "required": False} for n, name in enumerate(names)]
     return {"type": "struct", "fields": fields}
 
