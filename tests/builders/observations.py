@@ -240,12 +240,21 @@ class Case:
     deletes: tuple[DeleteFile, ...] = ()
 
 
+# Made once: what is made while an example is drawn is looked through anew each time, a third of the CPU.
 _ages = st.integers(0, 5 * DAY_MS) | st.integers(2 * HOUR_MS, 5 * DAY_MS) | st.integers(0, 3 * MINUTE_MS)
+_several_ages = st.lists(_ages, min_size=1, max_size=6)
 _sizes = st.integers(1, 40) | st.integers(1, 40) | st.sampled_from([50, 74, 75, 99, 100, 101, 400])
-
+_file_counts = st.just(0) | st.integers(4, 14)
+_PARTITIONS = (month(1), month(2), month(3), WHOLE)
+_ages_of_one = st.dictionaries(st.sampled_from(_PARTITIONS), _ages, max_size=1)
+_ages_of_some = st.dictionaries(st.sampled_from(_PARTITIONS), _ages, max_size=4)
+_waits = st.sampled_from([0, MINUTE_MS, 6 * HOUR_MS])
+_intervals = st.none() | st.integers(0, 5 * MINUTE_MS) | st.integers(0, 2 * HOUR_MS)
+_any_or_none = st.sampled_from([True, False, None])
 
 _PARQUET = st.just(FileFormat.PARQUET)
 _ANY_FORMAT = st.sampled_from([FileFormat.PARQUET, FileFormat.AVRO, FileFormat.ORC])
+_formats = st.sampled_from([_PARQUET, _PARQUET, _ANY_FORMAT])
 
 
 @st.composite
@@ -254,15 +263,14 @@ def cases(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> C
 
     Sizes are around a target of 100 bytes, so that all kinds of groups come out.
     """
-    ages = sorted(draw(st.lists(_ages, min_size=1, max_size=6)), reverse=True)
+    ages = sorted(draw(_several_ages), reverse=True)
     snapshots = [snapshot(number, NOW - age) for number, age in enumerate(ages, 1)]
     metadata = table(snapshots)
-    partitions = [month(1), month(2), month(3), WHOLE]
     files: list[DataFile] = []
-    for partition in partitions:
-        has_keys = draw(st.sampled_from([True, False, None]))
-        formats = draw(st.sampled_from([_PARQUET, _PARQUET, _ANY_FORMAT]))
-        for number in range(draw(st.just(0) | st.integers(4, 14))):
+    for partition in _PARTITIONS:
+        has_keys = draw(_any_or_none)
+        formats = draw(_formats)
+        for number in range(draw(_file_counts)):
             keyed = draw(st.booleans()) if has_keys is None else has_keys
             adding = draw(st.integers(0, len(snapshots)))  # 0 has expired
             file = data_file(
@@ -275,17 +283,17 @@ def cases(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> C
                 file_format=draw(formats),
             )
             files.append(replace(file, record_count=draw(st.integers(0, 9))))
-    deletes = draw(delete_files(files, partitions, len(snapshots)))
-    removed = draw(st.dictionaries(st.sampled_from(partitions), _ages, max_size=1))
+    deletes = draw(delete_files(files, _PARTITIONS, len(snapshots)))
+    removed = draw(_ages_of_one)
     everywhere = draw(_ages) if draw(st.integers(0, 7)) == 0 else None
     removals = Removals(
         {partition: NOW - age for partition, age in removed.items()},
         None if everywhere is None else NOW - everywhere,
-        draw(st.sampled_from([0, MINUTE_MS, 6 * HOUR_MS])),
+        draw(_waits),
     )
-    interval_ms = draw(st.none() | st.integers(0, 5 * MINUTE_MS) | st.integers(0, 2 * HOUR_MS))
+    interval_ms = draw(_intervals)
     observation = observe(files, metadata, removals=removals, interval_ms=interval_ms, deletes=deletes)
-    rewritten = draw(st.dictionaries(st.sampled_from(partitions), _ages, max_size=4))
+    rewritten = draw(_ages_of_some)
     observation = replace(observation, rewritten_at={partition: NOW - age for partition, age in rewritten.items()})
     return Case(observation, tuple(files), draw(policies(triggers)), deletes=tuple(deletes))
 
@@ -313,25 +321,29 @@ def delete_files(
     return found
 
 
+_POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
+    "trigger_target_size_bytes": st.sampled_from([80, 200]),
+    "mse_ratio": st.sampled_from([0.05, 0.2, 0.9]),
+    "tiered_minor_files": st.integers(2, 12),
+    "tiered_full_interval_ms": st.sampled_from([None, 0, HOUR_MS, 3 * DAY_MS]),
+    "scans_per_day": st.sampled_from([0.0, 1.0, 100.0, 10_000.0]),
+    "target_file_size_bytes": st.sampled_from([100, 300]),
+    "min_input_files": st.integers(2, 5),
+    "min_file_size_ratio": st.sampled_from([0.5, 0.75, 1.0]),
+    "max_file_group_size_bytes": st.sampled_from([100, 10_000]),
+    "max_file_group_files": st.integers(2, 8),
+    "max_task_size_bytes": st.sampled_from([100, 500, 100_000]),
+    "max_task_files": st.integers(2, 40),
+    "delete_file_threshold": st.integers(1, 4),
+    "delete_ratio_threshold": st.sampled_from([0.1, 0.3, 1.0]),
+    "write_window_ms": st.none() | st.integers(0, 2 * DAY_MS),
+    "migrate_formats": st.booleans(),
+}
+"""Around a target of 100 bytes."""
+
+
 @st.composite
 def policies(draw: st.DrawFn, triggers: Sequence[Trigger] = (Trigger.LEVELS,)) -> Policy:
     """Policies around a target of 100 bytes."""
-    return policy(
-        trigger=draw(st.sampled_from(triggers)),
-        trigger_target_size_bytes=draw(st.sampled_from([80, 200])),
-        mse_ratio=draw(st.sampled_from([0.05, 0.2, 0.9])),
-        tiered_minor_files=draw(st.integers(2, 12)),
-        tiered_full_interval_ms=draw(st.sampled_from([None, 0, HOUR_MS, 3 * DAY_MS])),
-        scans_per_day=draw(st.sampled_from([0.0, 1.0, 100.0, 10_000.0])),
-        target_file_size_bytes=draw(st.sampled_from([100, 300])),
-        min_input_files=draw(st.integers(2, 5)),
-        min_file_size_ratio=draw(st.sampled_from([0.5, 0.75, 1.0])),
-        max_file_group_size_bytes=draw(st.sampled_from([100, 10_000])),
-        max_file_group_files=draw(st.integers(2, 8)),
-        max_task_size_bytes=draw(st.sampled_from([100, 500, 100_000])),
-        max_task_files=draw(st.integers(2, 40)),
-        delete_file_threshold=draw(st.integers(1, 4)),
-        delete_ratio_threshold=draw(st.sampled_from([0.1, 0.3, 1.0])),
-        write_window_ms=draw(st.none() | st.integers(0, 2 * DAY_MS)),
-        migrate_formats=draw(st.booleans()),
-    )
+    trigger = draw(st.sampled_from(triggers))
+    return policy(trigger=trigger, **{name: draw(values) for name, values in _POLICIES.items()})

@@ -24,18 +24,18 @@ class Beginnings:
         self._written: dict[Write, str] = {}
         self._files: dict[Path, bytes] = {}
 
-    def table(self, lake: CatalogEntry, write: Write) -> TableName:
+    def table(self, lake: CatalogEntry, write: Write, name: str = "t") -> TableName:
         """The table in another lake, of which the test alone sees what it commits there."""
         if write not in self._written:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._entry.name}.db")
-            name = TableName(self._entry.name, ("db",), f"t{len(self._written)}")
-            write(self._spark, name)
-            self._written[write] = SparkTable(self._spark, name).metadata_location
+            first = TableName(self._entry.name, ("db",), f"t{len(self._written)}")
+            write(self._spark, first)
+            self._written[write] = SparkTable(self._spark, first).metadata_location
             self._files |= {path: path.read_bytes() for path in self._all_files()}
         catalog = writer(lake)
-        catalog.create_namespace("db")
-        catalog.register_table(("db", "t"), self._written[write])
-        return TableName(lake.name, ("db",), "t")
+        catalog.create_namespace_if_not_exists("db")
+        catalog.register_table(("db", name), self._written[write])
+        return TableName(lake.name, ("db",), name)
 
     def check(self) -> None:
         """Every file is as it was written."""

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
-    shape = b1.SHORT_SHAPES[-1]
+    shape = replace(b1.SHORT_SHAPES[-1], rows_per_file=200)
     assert shape.deletes is Deletes.VECTORS
     alone = 1 if CAMPAIGN else 0  # each in a session of its own
     result = b1.run(spark, tmp_path, replace(b1.short(seed=3), shapes=[shape], alone=alone), said.append)
@@ -35,7 +35,7 @@ def test_the_short_form_runs_and_judges_every_target(spark: SparkSession, tmp_pa
     assert 0.9 < sum(shares) < 1.1
     assert by_metric["CPU of proof, s"].value > 0
     assert 0.9 < by_metric["output_size_ratio"].value < 1.1
-    assert sum("the same 7,600 rows" in line for line in said) == 2
+    assert sum("the same 1,520 rows" in line for line in said) == 2
 
 
 @pytest.mark.parametrize("deletes", [Deletes.POSITIONS, Deletes.VECTORS])

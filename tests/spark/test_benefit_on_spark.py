@@ -34,7 +34,7 @@ from icewright.queries.sources.spark_events import read_event_log
 from icewright.queries.spool import QuerySpool
 from tests.doubles.clock import ManualClock
 from tests.spark.loop import OPTIMIZER, SparkLoop
-from tests.spark.tables import contents
+from tests.spark.tables import sorted_rows
 
 pytestmark = pytest.mark.spark
 
@@ -140,7 +140,7 @@ def later(loop: SparkLoop, days: float) -> None:
 def test_what_pays_stays_and_what_does_not_is_taken_back(loop: SparkLoop, spark: SparkSession, tmp_path: Path) -> None:
     engine, control, store = Engine(loop, tmp_path), loop.control, loop.control.recommendations.store
     helped, forced, quiet = table(loop, "helped"), table(loop, "forced", sorted_by="user_id"), table(loop, "quiet")
-    rows = {name: contents(spark, name) for name in (helped, forced, quiet)}
+    rows = {name: sorted_rows(spark, name) for name in (helped, forced, quiet)}
     untouched = loop.catalog.load(quiet)
     engine.lookups({helped: 2 * QUERIES, forced: QUERIES, quiet: QUERIES}, seed=1)
     later(loop, 7)
@@ -180,7 +180,7 @@ def test_what_pays_stays_and_what_does_not_is_taken_back(loop: SparkLoop, spark:
 
     # The third was left alone, and no row of any has changed.
     assert loop.catalog.load(quiet) == untouched
-    assert {name: contents(spark, name) for name in rows} == rows
+    assert {name: sorted_rows(spark, name) for name in rows} == rows
 
 
 def assert_paid(good: Measurement) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -35,11 +36,13 @@ from icewright_spark.parquet.errors import ProofFailed
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import writer
 from tests.lakes.stores import new_store
+from tests.spark.beginnings import Beginnings, Write
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, local, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
 
+Make = Callable[..., TableName]
 COLUMNS = "id BIGINT, city STRING, day DATE, amount DECIMAL(12, 2), weight DOUBLE, at TIMESTAMP"
 DISTINCT = {"id": 6000, "city": 4, "day": 50, "amount": 700}
 """Of 6,000 rows; the ids are more than a sketch counts one by one."""
@@ -98,22 +101,32 @@ def action_of(spec: TaskSpec) -> ComputeStatistics:
 
 @pytest.fixture
 def its_lake(spark: SparkSession, lake: CatalogEntry) -> StatisticsLake:
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
     return StatisticsLake(spark, lake)
 
 
-def make(lake: StatisticsLake, name: str, version: int = 2) -> TableName:
-    found, mode = TableName(lake.entry.name, ("db",), name), "copy-on-write" if version == 1 else "merge-on-read"
-    lake.spark.sql(
-        f"CREATE TABLE {sql_name(found)} ({COLUMNS}) USING iceberg PARTITIONED BY (city) "
-        f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}')"
-    )
-    insert(lake, found, 0, 6000)
-    return found
+@cache
+def write(version: int) -> Write:
+    """A table by city, with a file for each."""
+
+    def written(spark: SparkSession, name: TableName) -> None:
+        mode = "copy-on-write" if version == 1 else "merge-on-read"
+        spark.sql(
+            f"CREATE TABLE {sql_name(name)} ({COLUMNS}) USING iceberg PARTITIONED BY (city) "
+            f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = '{mode}')"
+        )
+        insert(spark, name, 0, 6000)
+
+    return written
 
 
-def insert(lake: StatisticsLake, name: TableName, first: int, end: int) -> None:
-    lake.spark.sql(
+@pytest.fixture
+def make(lake: CatalogEntry, beginnings: Beginnings) -> Make:
+    """A table of this format version, 2 unless told otherwise."""
+    return lambda version=2: beginnings.table(lake, write(version))
+
+
+def insert(spark: SparkSession, name: TableName, first: int, end: int) -> None:
+    spark.sql(
         f"INSERT INTO {sql_name(name)} SELECT id, concat('city ', id % 4), date_add(DATE'2026-01-01', int(id % 50)), "  # noqa: S608 - a test
         f"CAST(id % 700 AS DECIMAL(12, 2)), id / 3, timestamp_seconds(id) FROM range({first}, {end}, 1, 1)"
     )
@@ -133,8 +146,10 @@ def counts_of(lake: StatisticsLake, name: TableName) -> dict[int, int | None]:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3] if CAMPAIGN else [1, 3])
-def test_readers_are_told_what_the_table_has_and_nothing_else_changes(its_lake: StatisticsLake, version: int) -> None:
-    name = make(its_lake, "t", version)
+def test_readers_are_told_what_the_table_has_and_nothing_else_changes(
+    its_lake: StatisticsLake, make: Make, version: int
+) -> None:
+    name = make(version)
     spark, table = its_lake.spark, sql_name(name)
     spark.sql(f"DELETE FROM {table} WHERE id IN (5, 6)")  # noqa: S608 - a test
     spark.sql(f"ALTER TABLE {table} CREATE TAG old")
@@ -164,7 +179,7 @@ def test_readers_are_told_what_the_table_has_and_nothing_else_changes(its_lake: 
     assert writer(its_lake.entry).load_table(("db", "t")).scan().to_arrow().num_rows == rows.total()
 
     # Partitions go on from the statistics that there are, with what came and went since.
-    insert(its_lake, name, 6000, 6010)
+    insert(its_lake.spark, name, 6000, 6010)
     spark.sql(f"DELETE FROM {table} WHERE city = 'city 1'")  # noqa: S608 - a test
     again = its_lake.carry_out(its_lake.plan(name))
     assert again.result == Committed(None)
@@ -187,15 +202,15 @@ def reported(spark: SparkSession, table: str) -> int:
         spark.conf.set("spark.sql.cbo.enabled", "false")
 
 
-def test_figures_of_partitions_come_out_right_where_specs_evolved(its_lake: StatisticsLake) -> None:
+def test_figures_of_partitions_come_out_right_where_specs_evolved(its_lake: StatisticsLake, make: Make) -> None:
     """Iceberg 1.12 takes partitions of the new spec for one another when it goes on from earlier figures."""
-    name = make(its_lake, "t")
+    name = make()
     spark, table = its_lake.spark, sql_name(name)
     spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD city")
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)")
     made = []
     for first in (6000, 6100):
-        insert(its_lake, name, first, first + 100)
+        insert(its_lake.spark, name, first, first + 100)
         made.append(its_lake.carry_out(its_lake.plan(name)))
     assert [each.result for each in made] == [Committed(None)] * 2
     metadata = its_lake.metadata(name)
@@ -212,9 +227,9 @@ class TestFaults:
 
     @pytest.mark.parametrize("place", [40, -12])
     def test_a_sketch_or_its_footer_is_damaged(
-        self, its_lake: StatisticsLake, monkeypatch: pytest.MonkeyPatch, place: int
+        self, its_lake: StatisticsLake, make: Make, monkeypatch: pytest.MonkeyPatch, place: int
     ) -> None:
-        name, content = make(its_lake, "t"), statistics_files._content
+        name, content = make(), statistics_files._content
         spec, before = its_lake.plan(name), its_lake.metadata(name)
 
         def damaged(table: SparkTable, made: statistics_files.ComputedFile) -> bytes:
@@ -227,8 +242,8 @@ class TestFaults:
             its_lake.carry_out(spec)
         assert its_lake.metadata(name) == before
 
-    def test_totals_and_bounds_are_not_those_of_the_snapshot(self, its_lake: StatisticsLake) -> None:
-        name = make(its_lake, "t")
+    def test_totals_and_bounds_are_not_those_of_the_snapshot(self, its_lake: StatisticsLake, make: Make) -> None:
+        name = make()
         spec, before = its_lake.plan(name), its_lake.metadata(name)
         action = action_of(spec)
         assert action.partition_totals is not None
@@ -247,10 +262,10 @@ class TestFaults:
 class TestOthers:
     """Commits of others while the job runs."""
 
-    def test_c1_an_append_is_no_conflict_and_other_statistics_are(self, its_lake: StatisticsLake) -> None:
-        name = make(its_lake, "t")
+    def test_c1_an_append_is_no_conflict_and_other_statistics_are(self, its_lake: StatisticsLake, make: Make) -> None:
+        name = make()
         spec = its_lake.plan(name)
-        coming = [lambda: insert(its_lake, name, 6000, 6010)]
+        coming = [lambda: insert(its_lake.spark, name, 6000, 6010)]
         made = its_lake.carry_out(spec, lambda: coming.pop()() if coming else None)
         assert made.result == Committed(None)
         assert len(its_lake.metadata(name).snapshots) == 2
@@ -259,9 +274,11 @@ class TestOthers:
         assert all(local(path).exists() for path in made.figures.output_paths)
 
     def test_e9_a_snapshot_that_expires_meanwhile_gets_none(self, its_lake: StatisticsLake) -> None:
-        name = make(its_lake, "t")
+        name = TableName(its_lake.entry.name, ("db",), "t")  # no beginning, since its files go
+        its_lake.spark.sql(f"CREATE NAMESPACE {its_lake.entry.name}.db")
+        write(2)(its_lake.spark, name)
         spec = its_lake.plan(name)
-        insert(its_lake, name, 6000, 6010)
+        insert(its_lake.spark, name, 6000, 6010)
         call = f"CALL {its_lake.entry.name}.system.expire_snapshots('db.t', TIMESTAMP '2100-01-01', 1)"
 
         def expire() -> None:
@@ -272,10 +289,11 @@ class TestOthers:
         assert its_lake.metadata(name).statistics == ()
 
 
-def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: SparkSession, lake: CatalogEntry) -> None:
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
+def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(
+    spark: SparkSession, lake: CatalogEntry, make: Make
+) -> None:
     of, loop = StatisticsLake(spark, lake), SparkLoop(spark, lake)
-    name = make(of, "t")
+    name = make()
     spark.sql(
         f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('icewright.compute-statistics.enabled' = 'true', "
         "'icewright.compute-statistics.columns' = 'city, id')"
@@ -295,14 +313,13 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(spark: Spar
 
 @pytest.mark.parametrize("faster", [ActionKind.COMPUTE_STATISTICS, ActionKind.REWRITE_DATA_FILES])
 def test_a_rewrite_of_the_table_runs_at_once_and_both_succeed(
-    spark: SparkSession, lake: CatalogEntry, faster: ActionKind
+    spark: SparkSession, lake: CatalogEntry, make: Make, faster: ActionKind
 ) -> None:
     """One commits right before the commit of the other, which had read the table before."""
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
     of, loop = StatisticsLake(spark, lake), SparkLoop(spark, lake, lease_ms=600_000)  # a heartbeat waits for the other
-    name = make(of, "t")
+    name = make()
     for number in range(1, 6):
-        insert(of, name, 6000 * number, 6000 * number + 100)
+        insert(spark, name, 6000 * number, 6000 * number + 100)
     rows = contents(spark, name)
     asked = ComputeStatisticsRequest(("city", "id"))
     loop.control.dispatcher.apply(loop.control.maintainer.plan_asked(name, asked).plan_id)

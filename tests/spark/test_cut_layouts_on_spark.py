@@ -32,7 +32,7 @@ from tests.builders.queries import query, read_of
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop
-from tests.spark.tables import contents, missing_files
+from tests.spark.tables import missing_files, sorted_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -145,12 +145,12 @@ def read_by(loop: SparkLoop, name: TableName, queries: Sequence[tuple[Filter, ..
 
 def put_in_order(loop: SparkLoop, name: TableName, level: Level) -> Task:
     """One task of a level, by which rows stay the same."""
-    before = contents(loop.spark, name)
+    before = sorted_rows(loop.spark, name)
     task = loop.rewrite(name)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.rewrite.level is level
     assert {group.executor for group in task.rewrite.groups} == {Executor.SHUFFLE}
-    assert contents(loop.spark, name) == before
+    assert sorted_rows(loop.spark, name) == before
     assert missing_files(loop.spark, name) == []
     return task
 
@@ -203,7 +203,7 @@ def read_under_curve(
     settings = ", ".join(f"'{key}' = '{value}'" for key, value in changes.items())
     loop.spark.sql(f"ALTER TABLE {other.catalog}.db.others SET TBLPROPERTIES ({settings})")
     put_in_order(loop, other, Level.LEVEL_1)
-    assert contents(loop.spark, other) == contents(loop.spark, events)
+    assert sorted_rows(loop.spark, other) == sorted_rows(loop.spark, events)
     assert len(paths(loop, "others")) == len(paths(loop, "events"))
     return read_by(loop, other, later)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from icewright_spark.iceberg.commits.commit import make_tag
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.builders.deletions import Died
 from tests.conftest import CAMPAIGN
+from tests.spark.beginnings import Beginnings, Write
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
@@ -35,31 +37,40 @@ OWNER = {
     "icewright.expire-data.older-than": "P30D",
     "icewright.expire-data.time-zone": "America/New_York",
 }
+Make = Callable[..., TableName]
 OLD = ("2020-02-28 23:59:59", "2020-02-29 00:00:00", "2021-07-01 12:00:00")
 
 
 @pytest.fixture
 def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
     made = SparkLoop(spark, lake)
     made.clock.ahead_ms = 0
     return made
 
 
-def make(loop: SparkLoop, version: int = 2) -> TableName:
+@cache
+def write(version: int) -> Write:
     """A table by day, with a file of each of three old days, and many rows of today."""
-    name = loop.name("db", "t")
-    mode = "copy-on-write" if version == 1 else "merge-on-read"
-    said = {"format-version": str(version), "write.delete.mode": mode, **OWNER}
-    text = ", ".join(f"'{key}' = '{value}'" for key, value in said.items())
-    loop.spark.sql(
-        f"CREATE TABLE {sql_name(name)} (id BIGINT, at TIMESTAMP) USING iceberg PARTITIONED BY (days(at)) "
-        f"TBLPROPERTIES ({text})"
-    )
-    values = ", ".join(f"({number}, TIMESTAMP '{at} UTC')" for number, at in enumerate(OLD * 2))
-    insert(loop, name, f"VALUES {values}")
-    insert(loop, name, "SELECT id + 100, current_timestamp() FROM range(100)")
-    return name
+
+    def written(spark: SparkSession, name: TableName) -> None:
+        mode = "copy-on-write" if version == 1 else "merge-on-read"
+        said = {"format-version": str(version), "write.delete.mode": mode, **OWNER}
+        text = ", ".join(f"'{key}' = '{value}'" for key, value in said.items())
+        spark.sql(
+            f"CREATE TABLE {sql_name(name)} (id BIGINT, at TIMESTAMP) USING iceberg PARTITIONED BY (days(at)) "
+            f"TBLPROPERTIES ({text})"
+        )
+        values = ", ".join(f"({number}, TIMESTAMP '{at} UTC')" for number, at in enumerate(OLD * 2))
+        spark.sql(f"INSERT INTO {sql_name(name)} VALUES {values}")  # noqa: S608 - a test
+        spark.sql(f"INSERT INTO {sql_name(name)} SELECT id + 100, current_timestamp() FROM range(100)")  # noqa: S608 - a test
+
+    return written
+
+
+@pytest.fixture
+def make(lake: CatalogEntry, beginnings: Beginnings) -> Make:
+    """A table of this format version, 2 unless told otherwise."""
+    return lambda version=2: beginnings.table(lake, write(version))
 
 
 def insert(loop: SparkLoop, name: TableName, rows: str) -> None:
@@ -101,9 +112,11 @@ def tagged(loop: SparkLoop, name: TableName, tag: str) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3] if CAMPAIGN else [2, 3])
-def test_x1_x2_i5_exactly_the_plan_from_what_is_asked_for_to_verified(loop: SparkLoop, version: int) -> None:
+def test_x1_x2_i5_exactly_the_plan_from_what_is_asked_for_to_verified(
+    loop: SparkLoop, make: Make, version: int
+) -> None:
     """Several specs, deletes of the version in old and young partitions, no value, and an append right before."""
-    name = make(loop, version)
+    name = make(version)
     run(loop, name, "DELETE FROM {} WHERE id IN (0, 100)")
     run(loop, name, "ALTER TABLE {} REPLACE PARTITION FIELD at_day WITH months(at)")
     insert(loop, name, "VALUES (50, TIMESTAMP '2020-03-31 23:59:59 UTC'), (51, NULL)")
@@ -139,8 +152,8 @@ def test_x1_x2_i5_exactly_the_plan_from_what_is_asked_for_to_verified(loop: Spar
 class TestOthers:
     """Commits of others while the job runs."""
 
-    def test_w2_a_planned_file_that_somebody_rewrites_is_a_conflict(self, loop: SparkLoop) -> None:
-        name = make(loop, 1)
+    def test_w2_a_planned_file_that_somebody_rewrites_is_a_conflict(self, loop: SparkLoop, make: Make) -> None:
+        name = make(1)
         spec = claim(loop, name)
         made = carry_out(loop, spec, once(lambda: run(loop, name, "DELETE FROM {} WHERE id = 0")))
         assert isinstance(made.result, Conflicted)
@@ -148,10 +161,10 @@ class TestOthers:
         assert missing_files(loop.spark, name) == []
 
     def test_w2_iceberg_validates_that_files_are_there_as_well(
-        self, loop: SparkLoop, monkeypatch: pytest.MonkeyPatch
+        self, loop: SparkLoop, make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Where our own look were left out, it is a conflict all the same."""
-        name = make(loop, 1)
+        name = make(1)
         spec = claim(loop, name)
         monkeypatch.setattr(commit_data, "gone_files", lambda _action, _found: [])
         made = carry_out(loop, spec, once(lambda: run(loop, name, "DELETE FROM {} WHERE id = 0")))
@@ -159,8 +172,8 @@ class TestOthers:
         assert "Missing required files to delete" in made.result.detail
         assert {row.id for row in loop.spark.table(sql_name(name)).collect()} == {*range(1, 6), *range(100, 200)}
 
-    def test_another_tag_of_the_name_is_a_conflict(self, loop: SparkLoop) -> None:
-        name = make(loop)
+    def test_another_tag_of_the_name_is_a_conflict(self, loop: SparkLoop, make: Make) -> None:
+        name = make()
         spec = claim(loop, name)
         first = PyIcebergCatalog(loop.entry).load(name).snapshots[0].snapshot_id
         run(loop, name, f"ALTER TABLE {{}} CREATE TAG `{tag_of(spec.task_id)}` AS OF VERSION {first}")
@@ -169,8 +182,8 @@ class TestOthers:
             carry_out(loop, spec)
         assert contents(loop.spark, name) == rows
 
-    def test_i12_the_tag_of_an_attempt_long_ago_stays_as_long_as_a_new_one(self, loop: SparkLoop) -> None:
-        name = make(loop)
+    def test_i12_the_tag_of_an_attempt_long_ago_stays_as_long_as_a_new_one(self, loop: SparkLoop, make: Make) -> None:
+        name = make()
         spec = claim(loop, name)
         table, tag = SparkTable(loop.spark, name), tag_of(spec.task_id)
         make_tag(table, tag, action_of(spec).base_snapshot_id, TAG_AGE_MS // 8, lambda: None)
@@ -179,8 +192,8 @@ class TestOthers:
         assert table.java.refs().get(tag).maxRefAgeMs() >= TAG_AGE_MS
         assert tags(loop, name) == {tag: action_of(spec).base_snapshot_id}
 
-    def test_l4_x1_another_table_and_another_clock(self, loop: SparkLoop) -> None:
-        name = make(loop)
+    def test_l4_x1_another_table_and_another_clock(self, loop: SparkLoop, make: Make) -> None:
+        name = make()
         spec = claim(loop, name)
         with pytest.raises(Conflict, match="another table now"):
             carry_out(loop, replace(spec, table_id=replace(spec.table_id, uuid="another")))
@@ -197,9 +210,9 @@ def once(act: Callable[[], None]) -> Callable[[], None]:
 
 
 def test_w11_c1_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
-    loop: SparkLoop, dying_at: Callable[[Fault], None]
+    loop: SparkLoop, make: Make, dying_at: Callable[[Fault], None]
 ) -> None:
-    name = make(loop)
+    name = make()
     rows, spec = contents(loop.spark, name), claim(loop, name)
     points = (
         Fault.DATA_CHECKED,

@@ -30,7 +30,7 @@ from icewright_spark.trials.recommend import Options
 from tests.builders.queries import query, read_of
 from tests.doubles.clock import ManualClock
 from tests.spark.loop import SparkLoop
-from tests.spark.tables import contents, missing_files
+from tests.spark.tables import missing_files, sorted_rows
 from tests.spark.test_recommendations_on_spark import analyze, send
 
 pytestmark = pytest.mark.spark
@@ -104,7 +104,7 @@ def test_a_codec_is_recommended_accepted_and_taken_by_the_next_rewrite(
     loop: SparkLoop, notes: TableName, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analyze_queries, "Options", partial(Options, measure=steady))
-    before, control = contents(spark, notes), loop.control
+    before, control = sorted_rows(spark, notes), loop.control
     bytes_before, snapshot_id = size_of(spark, notes), loop.catalog.load(notes).current_snapshot_id
     assert codecs(spark, notes) == {"SNAPPY"}
     control.maintainer.look(notes)
@@ -124,7 +124,7 @@ def test_a_codec_is_recommended_accepted_and_taken_by_the_next_rewrite(
     task = loop.rewrite(notes)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert codecs(spark, notes) == {"ZSTD"}
-    assert contents(spark, notes) == before
+    assert sorted_rows(spark, notes) == before
     assert missing_files(spark, notes) == []
     # The sample was written by the same code: the table became as much smaller as it did.
     share = said.chosen.written.bytes / said.chosen.written.bytes_now

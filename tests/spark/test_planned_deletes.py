@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -17,6 +19,7 @@ from icewright.model.work.tasks import TaskState
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.conftest import CAMPAIGN
 from tests.lakes.deletes import delete_where_equal
+from tests.spark.beginnings import Beginnings, Write
 from tests.spark.hand_planned import hand_planned
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import sql_name
@@ -45,21 +48,34 @@ class Table:
         return self.loop.control.maintainer.look(self.name, plan_anew=True).plan
 
     def append(self, number: int) -> None:
-        ids = self.loop.spark.range(number * ROWS, (number + 1) * ROWS)
-        frame = ids.selectExpr("CAST(id AS int) AS id").coalesce(1)
-        frame.writeTo(sql_name(self.name)).append()
+        append(self.loop.spark, self.name, number)
 
 
-def table_of(spark: SparkSession, entry: CatalogEntry, version: int) -> Table:
-    spark.sql(f"CREATE NAMESPACE {entry.name}.db")
-    table = Table(SparkLoop(spark, entry), TableName(entry.name, ("db",), "events"))
-    table.sql(
-        f"CREATE TABLE {{t}} (id int) USING iceberg TBLPROPERTIES ('format-version' = '{version}', "
-        "'write.delete.mode' = 'merge-on-read', 'icewright.ignore-other-optimizers' = 'true')"
-    )
-    for number in range(FILES):
-        table.append(number)
-    return table
+def append(spark: SparkSession, name: TableName, number: int) -> None:
+    """A file of its own."""
+    ids = spark.range(number * ROWS, (number + 1) * ROWS)
+    ids.selectExpr("CAST(id AS int) AS id").coalesce(1).writeTo(sql_name(name)).append()
+
+
+@cache
+def write(version: int) -> Write:
+    """Six files, each by a commit."""
+
+    def written(spark: SparkSession, name: TableName) -> None:
+        spark.sql(
+            f"CREATE TABLE {sql_name(name)} (id int) USING iceberg TBLPROPERTIES ('format-version' = '{version}', "
+            "'write.delete.mode' = 'merge-on-read', 'icewright.ignore-other-optimizers' = 'true')"
+        )
+        for number in range(FILES):
+            append(spark, name, number)
+
+    return written
+
+
+@pytest.fixture
+def table_of(spark: SparkSession, lake: CatalogEntry, beginnings: Beginnings) -> Callable[[int], Table]:
+    """A table of this format version."""
+    return lambda version: Table(SparkLoop(spark, lake), beginnings.table(lake, write(version)))
 
 
 def told(groups: tuple[FileGroup, ...]) -> dict[str, tuple[int, int | None, frozenset[tuple[object, ...]]]]:
@@ -86,8 +102,10 @@ def _fact(delete: DeleteFile) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("version", [2, 3] if CAMPAIGN else [2])
-def test_deletes_are_planned_folded_in_and_verified(spark: SparkSession, lake: CatalogEntry, version: int) -> None:
-    table = table_of(spark, lake, version)
+def test_deletes_are_planned_folded_in_and_verified(
+    spark: SparkSession, table_of: Callable[[int], Table], version: int
+) -> None:
+    table = table_of(version)
     table.sql("DELETE FROM {t} WHERE id % 10 = 3")
     table.sql("DELETE FROM {t} WHERE id < 15")
     table.append(FILES)
@@ -113,8 +131,10 @@ def test_deletes_are_planned_folded_in_and_verified(spark: SparkSession, lake: C
     assert table.plan().is_empty
 
 
-def test_an_upgraded_table_has_row_ids_from_its_next_commit_on(spark: SparkSession, lake: CatalogEntry) -> None:
-    table = table_of(spark, lake, 2)
+def test_an_upgraded_table_has_row_ids_from_its_next_commit_on(
+    spark: SparkSession, table_of: Callable[[int], Table]
+) -> None:
+    table = table_of(2)
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')")
     (verdict,) = table.plan().verdicts
     assert verdict.reason.code == "no-row-ids"
@@ -129,8 +149,8 @@ def test_an_upgraded_table_has_row_ids_from_its_next_commit_on(spark: SparkSessi
     assert table.contents(LINEAGE) == before
 
 
-def test_a_file_with_many_deletes_is_rewritten_alone(spark: SparkSession, lake: CatalogEntry) -> None:
-    table = table_of(spark, lake, 3)
+def test_a_file_with_many_deletes_is_rewritten_alone(table_of: Callable[[int], Table]) -> None:
+    table = table_of(3)
     assert table.loop.rewrite(table.name).state is TaskState.SUCCEEDED
     table.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.target-file-size-bytes' = '1')")
     table.loop.clock.ahead_ms = 0
@@ -148,8 +168,8 @@ def test_a_file_with_many_deletes_is_rewritten_alone(spark: SparkSession, lake: 
     assert table.sql("SELECT * FROM {t}.delete_files") == []
 
 
-def test_equality_deletes_are_staged_and_verified(spark: SparkSession, lake: CatalogEntry) -> None:
-    table = table_of(spark, lake, 2)
+def test_equality_deletes_are_staged_and_verified(spark: SparkSession, table_of: Callable[[int], Table]) -> None:
+    table = table_of(2)
     delete_where_equal(spark, SparkTable(spark, table.name).java, [{"id": 3}, {"id": 77}])
     table.append(FILES)
     before = table.contents()

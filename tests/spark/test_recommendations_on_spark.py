@@ -31,8 +31,9 @@ from icewright_spark.trials.recommend import recommend
 from icewright_spark.trials.sizes import MISSED, Sizes
 from tests.builders.queries import equal, query, read_of
 from tests.doubles.clock import ManualClock
+from tests.spark.beginnings import Beginnings
 from tests.spark.loop import SparkLoop
-from tests.spark.tables import contents, missing_files
+from tests.spark.tables import missing_files, sorted_rows
 
 pytestmark = pytest.mark.spark
 
@@ -48,10 +49,13 @@ def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[Sp
 
 
 @pytest.fixture
-def events(loop: SparkLoop) -> TableName:
+def events(lake: CatalogEntry, beginnings: Beginnings) -> TableName:
+    return beginnings.table(lake, write, "events")
+
+
+def write(spark: SparkSession, name: TableName) -> None:
     """Files of one size, in each of which any user may be; large enough that opening one costs."""
-    name = loop.name("db", "events")
-    spark, full = loop.spark, f"{name.catalog}.db.events"
+    full = sql_name(name)
     spark.sql(
         f"CREATE TABLE {full} (user_id BIGINT, amount DOUBLE, note STRING) USING iceberg "
         "TBLPROPERTIES ('icewright.mode' = 'auto', 'write.target-file-size-bytes' = '65536')"
@@ -60,7 +64,6 @@ def events(loop: SparkLoop) -> TableName:
         f"CAST(pmod(xxhash64(id), {USERS}) AS BIGINT) AS user_id", "rand(1) AS amount", "sha2(string(id), 256) AS note"
     )
     made.repartition(FILES).writeTo(full).option("distribution-mode", "none").append()
-    return name
 
 
 def send(loop: SparkLoop, queries: list[QueryRecord]) -> None:
@@ -111,7 +114,7 @@ def opened(loop: SparkLoop, name: TableName) -> float:
 def test_a_layout_is_recommended_accepted_and_carried_out(
     loop: SparkLoop, events: TableName, spark: SparkSession
 ) -> None:
-    before, control = contents(spark, events), loop.control
+    before, control = sorted_rows(spark, events), loop.control
     snapshot_id = loop.catalog.load(events).current_snapshot_id
     control.maintainer.look(events)
     send(loop, lookups(loop, events, "user_id", 400))
@@ -133,7 +136,7 @@ def test_a_layout_is_recommended_accepted_and_carried_out(
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert isinstance(task.action, RewriteDataFiles)
     assert task.action.layout is not None
-    assert contents(spark, events) == before
+    assert sorted_rows(spark, events) == before
     assert missing_files(spark, events) == []
     assert said.chosen.test.files_opened_now > FILES - 1
     assert opened(loop, events) <= said.chosen.test.files_opened.high + 1

@@ -34,13 +34,15 @@ from tests.spark.loop import DirectServer, SparkLoop
 pytestmark = pytest.mark.spark
 
 CITIES = ("Bonn", "Ulm")
-ROWS = 8 * 6
+COMMITS = 5
+"""As few as make small files worth merging."""
+ROWS = COMMITS * 6
 
 
 @pytest.fixture
 def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
     table = make_table(lake, spec=BY_CITY)
-    for number in range(8):
+    for number in range(COMMITS):
         append(table, range(number * 10, number * 10 + 6), CITIES)
     return SparkLoop(spark, lake)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from icewright_spark.iceberg.manifests import PartitionFiles
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import current_snapshot_id, writer
 from tests.readers.duck import duckdb_with_iceberg
+from tests.spark.beginnings import Beginnings, Write
 from tests.spark.loop import SparkLoop
 from tests.spark.pause import Pause
 from tests.spark.tables import missing_files, sql_name
@@ -37,34 +39,43 @@ ONE_FILE_A_TASK = {"fanout-enabled": "true", "distribution-mode": "none"}
 """In each partition."""
 VERSIONS = (2, 3) if CAMPAIGN else (3,)
 """For what version 2 shows nothing new: its position deletes are validated by the same code of Iceberg's."""
+SOME = "id % 10 = 3"
 MONTH_MS = 30 * 86_400_000
 LINEAGE = "_row_id, _last_updated_sequence_number"
+
+
+@cache
+def write(version: int, partitioned: bool, where: str) -> Write:  # noqa: FBT001 - of a table
+    """Two commits of two files of fifty rows for each city; ids from 0, in the cities c0 and c1; then a DELETE."""
+
+    def written(spark: SparkSession, name: TableName) -> None:
+        table, by = sql_name(name), "PARTITIONED BY (city)" if partitioned else ""
+        spark.sql(
+            f"CREATE TABLE {table} (id bigint, city string) USING iceberg {by} "
+            f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
+            "'write.update.mode' = 'merge-on-read', 'icewright.rewrite-data-files.min-input-files' = '2')"
+        )
+        for number in range(0, FILES, 2):
+            ids = spark.range(number * ROWS, (number + 2) * ROWS, 1, 2)
+            frame = ids.selectExpr("id", "concat('c', id % 2) AS city")
+            frame.writeTo(table).options(**ONE_FILE_A_TASK).append()
+        if where:
+            spark.sql(f"DELETE FROM {table} WHERE {where}")  # noqa: S608 - a test
+
+    return written
 
 
 class Lake:
     """A lake with tables of a few files each, to be deleted from; icewright looks at it a month later."""
 
-    def __init__(self, spark: SparkSession, entry: CatalogEntry) -> None:
-        self.spark, self.entry = spark, entry
-        spark.sql(f"CREATE NAMESPACE {entry.name}.db")
+    def __init__(self, spark: SparkSession, entry: CatalogEntry, beginnings: Beginnings) -> None:
+        self.spark, self.entry, self._beginnings = spark, entry, beginnings
         self.loop = SparkLoop(spark, entry)
         self.loop.clock.ahead_ms = MONTH_MS
 
-    def table(self, version: int, *, name: str = "events", partitioned: bool = True) -> TableName:
-        """Two commits of two files of fifty rows for each city; ids from 0, in the cities c0 and c1."""
-        found = TableName(self.entry.name, ("db",), name)
-        by = "PARTITIONED BY (city)" if partitioned else ""
-        self.sql(
-            f"CREATE TABLE {{t}} (id bigint, city string) USING iceberg {by} "
-            f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
-            "'write.update.mode' = 'merge-on-read', 'icewright.rewrite-data-files.min-input-files' = '2')",
-            found,
-        )
-        for number in range(0, FILES, 2):
-            ids = self.spark.range(number * ROWS, (number + 2) * ROWS, 1, 2)
-            frame = ids.selectExpr("id", "concat('c', id % 2) AS city")
-            frame.writeTo(sql_name(found)).options(**ONE_FILE_A_TASK).append()
-        return found
+    def table(self, version: int, where: str = "", *, name: str = "t", partitioned: bool = True) -> TableName:
+        """One as :func:`write` says, with the rows deleted ``where``."""
+        return self._beginnings.table(self.entry, write(version, partitioned, where), name)
 
     def sql(self, text: str, name: TableName) -> list[Row]:
         return list(self.spark.sql(text.format(t=sql_name(name))).collect())
@@ -113,8 +124,8 @@ class Lake:
 
 
 @pytest.fixture
-def deletes(spark: SparkSession, lake: CatalogEntry) -> Lake:
-    return Lake(spark, lake)
+def deletes(spark: SparkSession, lake: CatalogEntry, beginnings: Beginnings) -> Lake:
+    return Lake(spark, lake, beginnings)
 
 
 def plain(rows: Counter[Row]) -> Counter[Any]:
@@ -123,8 +134,7 @@ def plain(rows: Counter[Row]) -> Counter[Any]:
 
 def test_position_deletes_of_version_2_are_folded_in(deletes: Lake) -> None:
     """Two DELETEs: one with a delete file per data file, one with those per partition, and no row left of one file."""
-    name = deletes.table(2)
-    deletes.delete(name, "id % 10 = 3")
+    name = deletes.table(2, SOME)
     deletes.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.delete.granularity' = 'partition')", name)
     deletes.delete(name, "id < 30 OR id % 7 = 0 OR (id >= 150 AND city = 'c1')")
     before = deletes.contents(name)
@@ -142,8 +152,7 @@ def test_position_deletes_of_version_2_are_folded_in(deletes: Lake) -> None:
 
 
 def test_v1_s5_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineage(deletes: Lake) -> None:
-    name = deletes.table(3)
-    deletes.delete(name, "id % 10 = 3")
+    name = deletes.table(3, SOME)
     deletes.sql("UPDATE {t} SET id = id + 1000 WHERE id % 25 = 4", name)  # rows that were moved to other files
     before, lineage = deletes.contents(name), deletes.contents(name, f"*, {LINEAGE}")
     assert len({row["_row_id"] for row in lineage}) == before.total() == FILES * ROWS * 9 // 10
@@ -169,9 +178,7 @@ def test_v1_s5_vectors_of_version_3_are_folded_in_and_every_row_keeps_its_lineag
 
 
 def test_metrics_and_columns_of_the_lineage_are_those_of_spark(deletes: Lake) -> None:
-    ours, theirs = (deletes.table(3, name=name, partitioned=False) for name in ("ours", "theirs"))
-    for name in (ours, theirs):
-        deletes.delete(name, "id % 10 = 3")
+    ours, theirs = (deletes.table(3, SOME, name=name, partitioned=False) for name in ("ours", "theirs"))
     deletes.rewrite(ours)
     catalog = deletes.entry.name
     deletes.sql(
@@ -187,8 +194,7 @@ def test_metrics_and_columns_of_the_lineage_are_those_of_spark(deletes: Lake) ->
 @pytest.mark.parametrize("planned", ["after the next commit", "before the upgrade"])
 def test_a_table_upgraded_from_version_2(deletes: Lake, planned: str) -> None:
     """The commit after the upgrade gives all rows their ids. Where it is ours, they keep when they were updated."""
-    name = deletes.table(2)
-    deletes.delete(name, "id % 10 = 3")
+    name = deletes.table(2, SOME)
     upgrade = "ALTER TABLE {t} SET TBLPROPERTIES ('format-version' = '3')"
     if planned == "before the upgrade":
         spec = deletes.loop.claim(name)
@@ -213,8 +219,7 @@ def test_a_table_upgraded_from_version_2(deletes: Lake, planned: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_w2_a_delete_that_comes_first_stands_and_the_rewrite_conflicts(deletes: Lake, version: int) -> None:
-    name = deletes.table(version)
-    deletes.delete(name, "id % 10 = 3")
+    name = deletes.table(version, SOME)
     spec = deletes.loop.claim(name)
     deletes.loop.before_commit = lambda: deletes.delete(name, "id IN (14, 15)")
 
@@ -322,8 +327,7 @@ def test_a_delete_that_comes_second_fails_as_iceberg_says_and_nothing_is_lost(
     deletes: Lake, version: int, tmp_path: Path
 ) -> None:
     """It is of a snapshot whose files the rewrite replaced meanwhile; done again, it finds the new ones."""
-    name, pause = deletes.table(version), Pause(tmp_path)
-    deletes.delete(name, "id % 10 = 3")
+    name, pause = deletes.table(version, SOME), Pause(tmp_path)
     before = deletes.contents(name)
     deletes.spark.udf.register("paused", pause, "boolean")
     errors: list[Exception] = []

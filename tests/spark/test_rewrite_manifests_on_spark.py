@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,49 +27,60 @@ from icewright_spark.iceberg.manifest_entries import EntriesDigest, ManifestEntr
 from icewright_spark.parquet.errors import ProofFailed
 from tests.builders.deletions import Died
 from tests.conftest import CAMPAIGN
+from tests.spark.beginnings import Beginnings, Write
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.manifest_plans import PILES_UP, ManifestLake, action_of, with_action
 from tests.spark.tables import contents, local, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
 
-NOTHING: Mapping[str, str] = {}
+Make = Callable[..., TableName]
 CITIES = ("'Lima'", "'Oslo'", "NULL")
 
 
 @pytest.fixture
 def its_lake(spark: SparkSession, lake: CatalogEntry) -> ManifestLake:
-    spark.sql(f"CREATE NAMESPACE {lake.name}.db")
     return ManifestLake(spark, lake)
 
 
-def make(
-    lake: ManifestLake, name: str, version: int = 2, commits: int = 4, properties: Mapping[str, str] = NOTHING
-) -> TableName:
+@cache
+def write(version: int, commits: int, properties: tuple[tuple[str, str], ...]) -> Write:
     """A table by city, with a file for each city in each commit."""
-    found = TableName(lake.entry.name, ("db",), name)
-    mode = "copy-on-write" if version == 1 else "merge-on-read"
-    said = {"format-version": str(version), "write.delete.mode": mode, **PILES_UP, **properties}
-    text = ", ".join(f"'{key}' = '{value}'" for key, value in said.items())
-    lake.spark.sql(
-        f"CREATE TABLE {sql_name(found)} (id BIGINT, city STRING) USING iceberg PARTITIONED BY (city) "
-        f"TBLPROPERTIES ({text})"
-    )
-    for number in range(commits):
-        insert(lake, found, range(number * 30, number * 30 + 30))
-    return found
+
+    def written(spark: SparkSession, name: TableName) -> None:
+        mode = "copy-on-write" if version == 1 else "merge-on-read"
+        said = {"format-version": str(version), "write.delete.mode": mode, **PILES_UP, **dict(properties)}
+        text = ", ".join(f"'{key}' = '{value}'" for key, value in said.items())
+        spark.sql(
+            f"CREATE TABLE {sql_name(name)} (id BIGINT, city STRING) USING iceberg PARTITIONED BY (city) "
+            f"TBLPROPERTIES ({text})"
+        )
+        for number in range(commits):
+            insert(spark, name, range(number * 30, number * 30 + 30))
+
+    return written
 
 
-def insert(lake: ManifestLake, name: TableName, ids: Sequence[int]) -> None:
+@pytest.fixture
+def make(lake: CatalogEntry, beginnings: Beginnings) -> Make:
+    """A table of so many commits, of format version 2 unless told otherwise."""
+
+    def made(version: int = 2, name: str = "t", commits: int = 4, **properties: str) -> TableName:
+        return beginnings.table(lake, write(version, commits, tuple(properties.items())), name)
+
+    return made
+
+
+def insert(spark: SparkSession, name: TableName, ids: Sequence[int]) -> None:
     cases = " ".join(f"WHEN id % 3 = {number} THEN {city}" for number, city in enumerate(CITIES))
     rows = f"SELECT id, CASE {cases} END FROM range({ids[0]}, {ids[-1] + 1})"  # noqa: S608 - a test
-    lake.spark.sql(f"INSERT INTO {sql_name(name)} {rows}")
+    spark.sql(f"INSERT INTO {sql_name(name)} {rows}")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3] if CAMPAIGN else [1, 3])
-def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, version: int) -> None:
+def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, make: Make, version: int) -> None:
     """Several specs, partitions of NULL, deletes of the version, removed entries, a tag and a branch."""
-    name = make(its_lake, "t", version)
+    name = make(version)
     spark, table = its_lake.spark, sql_name(name)
     for gone in (3, 33, 63):
         spark.sql(f"DELETE FROM {table} WHERE id = {gone}")  # noqa: S608 - a test
@@ -78,7 +90,7 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, versio
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)")
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH side")  # main leaves it behind, or it would be left alone
     for number in range(3):
-        insert(its_lake, name, range(1000 + 10 * number, 1000 + 10 * number + 6))
+        insert(its_lake.spark, name, range(1000 + 10 * number, 1000 + 10 * number + 6))
     rows, entries, refs = contents(spark, name), its_lake.entries(name), its_lake.refs(name)
     of_refs = [sorted(map(str, spark.table(f"{table}.{ref}").collect())) for ref in ("tag_old", "branch_side")]
     spec = its_lake.plan(name)
@@ -102,22 +114,24 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, versio
     assert left == len(its_lake.observe(name)[0].inventory.manifests)
     assert its_lake.decide(name).action is None
     # A writer goes on from there, and deletes still reach what they did.
-    insert(its_lake, name, range(2000, 2006))
+    insert(its_lake.spark, name, range(2000, 2006))
     spark.sql(f"DELETE FROM {table} WHERE id IN (6, 1001)")  # noqa: S608 - a test
     assert contents(spark, name).total() == rows.total() + 6 - 2
 
 
 @pytest.mark.parametrize("given_ids", ["before", "meanwhile"])
-def test_v1_ids_that_rows_are_given_after_an_upgrade_stay_theirs(its_lake: ManifestLake, given_ids: str) -> None:
+def test_v1_ids_that_rows_are_given_after_an_upgrade_stay_theirs(
+    its_lake: ManifestLake, make: Make, given_ids: str
+) -> None:
     """The first commit of data after an upgrade gives them, and may come while manifests are rewritten."""
-    name = make(its_lake, "t", 2)
+    name = make()
     spark, table = its_lake.spark, sql_name(name)
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('format-version' = '3')")
     spec = its_lake.plan(name)
     given: list[Counter[str]] = []
 
     def give_ids() -> None:
-        insert(its_lake, name, range(500, 506))
+        insert(its_lake.spark, name, range(500, 506))
         given.append(contents(spark, name))
 
     if given_ids == "before":
@@ -137,13 +151,13 @@ def test_v1_ids_that_rows_are_given_after_an_upgrade_stay_theirs(its_lake: Manif
 
 
 def test_an_append_between_is_not_taken_for_a_copy_in_format_version_1(
-    its_lake: ManifestLake, monkeypatch: pytest.MonkeyPatch
+    its_lake: ManifestLake, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = make(its_lake, "t", 1)
+    name = make(1)
     rows, spec, added = contents(its_lake.spark, name), its_lake.plan(name), commit_manifests._added
 
     def after_an_append(table: SparkTable, operation: Any) -> list[Any]:
-        insert(its_lake, name, range(500, 506))
+        insert(its_lake.spark, name, range(500, 506))
         return added(table, operation)
 
     monkeypatch.setattr(commit_manifests, "_added", after_an_append)
@@ -177,9 +191,9 @@ class TestFaults:
 
     @pytest.mark.parametrize("fault", [twice, another_sequence_number])
     def test_w8_entries_that_are_not_written_as_they_were_read(
-        self, its_lake: ManifestLake, monkeypatch: pytest.MonkeyPatch, fault: Any
+        self, its_lake: ManifestLake, make: Make, monkeypatch: pytest.MonkeyPatch, fault: Any
     ) -> None:
-        name = make(its_lake, "t")
+        name = make()
         rows, spec = contents(its_lake.spark, name), its_lake.plan(name)
         monkeypatch.setattr(ManifestEntries, "write", fault)
         with pytest.raises(ProofFailed, match="those to be replaced"):
@@ -191,16 +205,18 @@ class TestFaults:
         made = its_lake.carry_out(replace(spec, attempt=2))
         assert its_lake.problem(spec, made) is not None
 
-    def test_w8_an_entry_that_is_left_out(self, its_lake: ManifestLake, monkeypatch: pytest.MonkeyPatch) -> None:
-        name = make(its_lake, "t")
+    def test_w8_an_entry_that_is_left_out(
+        self, its_lake: ManifestLake, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = make()
         rows, spec = contents(its_lake.spark, name), its_lake.plan(name)
         monkeypatch.setattr(ManifestEntries, "write", one_fewer)
         with pytest.raises(ProofFailed, match="existing ones were planned"):
             its_lake.carry_out(spec)
         assert contents(its_lake.spark, name) == rows
 
-    def test_w8_entries_never_leave_their_spec(self, its_lake: ManifestLake) -> None:
-        name = make(its_lake, "t")
+    def test_w8_entries_never_leave_their_spec(self, its_lake: ManifestLake, make: Make) -> None:
+        name = make()
         its_lake.spark.sql(f"ALTER TABLE {sql_name(name)} DROP PARTITION FIELD city")
         spec = its_lake.plan(name)
         other = ManifestClass(1, ManifestContent.DATA)
@@ -215,19 +231,19 @@ class TestFaults:
 class TestOthers:
     """Commits of others while the job runs."""
 
-    def test_w9_an_append_is_no_conflict(self, its_lake: ManifestLake) -> None:
-        name = make(its_lake, "t")
+    def test_w9_an_append_is_no_conflict(self, its_lake: ManifestLake, make: Make) -> None:
+        name = make()
         rows, spec = contents(its_lake.spark, name), its_lake.plan(name)
-        made = its_lake.carry_out(spec, lambda: insert(its_lake, name, range(500, 506)))
+        made = its_lake.carry_out(spec, lambda: insert(its_lake.spark, name, range(500, 506)))
         assert isinstance(made.result, Committed)
         assert its_lake.problem(spec, made) is None
         assert contents(its_lake.spark, name).total() == rows.total() + 6
         assert missing_files(its_lake.spark, name) == []
 
     @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-    def test_w2_a_delete_is_never_lost(self, its_lake: ManifestLake, mode: str) -> None:
+    def test_w2_a_delete_is_never_lost(self, its_lake: ManifestLake, make: Make, mode: str) -> None:
         """One that rewrites a planned manifest is a conflict; one that adds a delete file stays."""
-        name = make(its_lake, "t", properties={"write.delete.mode": mode})
+        name = make(**{"write.delete.mode": mode})
         spark, spec, written = its_lake.spark, its_lake.plan(name), its_lake.entries(name)
         statement = f"DELETE FROM {sql_name(name)} WHERE id IN (1, 32)"  # noqa: S608 - a test
 
@@ -242,16 +258,16 @@ class TestOthers:
         assert all(local(path).exists() for path in made.figures.output_paths)
         assert written.total() == 12
 
-    def test_l4_another_table_of_the_name(self, its_lake: ManifestLake) -> None:
-        name = make(its_lake, "t")
+    def test_l4_another_table_of_the_name(self, its_lake: ManifestLake, make: Make) -> None:
+        name = make()
         spec = its_lake.plan(name)
         other = replace(spec, table_id=replace(spec.table_id, uuid="another"))
         with pytest.raises(Conflict, match="another table now"):
             its_lake.carry_out(other)
 
-    def test_c1_whatever_comes_of_it_nothing_is_deleted(self, its_lake: ManifestLake) -> None:
+    def test_c1_whatever_comes_of_it_nothing_is_deleted(self, its_lake: ManifestLake, make: Make) -> None:
         """A refused commit leaves its manifests, and a second attempt finds the first one's commit in its way."""
-        name = make(its_lake, "t")
+        name = make()
         spec = its_lake.plan(name)
         first = its_lake.carry_out(spec)
         assert isinstance(first.result, Committed)
@@ -263,9 +279,9 @@ class TestOthers:
 
 
 def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
-    its_lake: ManifestLake, dying_at: Callable[[Fault], None]
+    its_lake: ManifestLake, make: Make, dying_at: Callable[[Fault], None]
 ) -> None:
-    name = make(its_lake, "t")
+    name = make()
     rows, entries, spec = contents(its_lake.spark, name), its_lake.entries(name), its_lake.plan(name)
     points = (
         Fault.MANIFESTS_BEFORE,
@@ -288,8 +304,8 @@ def test_w8_w11_wherever_the_job_dies_the_next_attempt_finds_a_whole_table(
         its_lake.carry_out(replace(spec, attempt=9))
 
 
-def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
-    name = make(its_lake, "t")
+def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake, make: Make) -> None:
+    name = make()
     rows, loop = contents(its_lake.spark, name), SparkLoop(its_lake.spark, its_lake.entry)
     plan = loop.control.maintainer.plan_asked(name, RewriteManifestsRequest())
     loop.control.dispatcher.apply(plan.plan_id)
@@ -308,9 +324,9 @@ def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake) -> None:
     assert contents(its_lake.spark, name) == rows
 
 
-def test_a_query_opens_no_more_manifests_than_after_icebergs_own_action(its_lake: ManifestLake) -> None:
+def test_a_query_opens_no_more_manifests_than_after_icebergs_own_action(its_lake: ManifestLake, make: Make) -> None:
     target = {"commit.manifest.target-size-bytes": "16384"}
-    ours, theirs = make(its_lake, "ours", 2, 9, target), make(its_lake, "theirs", 2, 9, target)
+    ours, theirs = make(2, "ours", 9, **target), make(2, "theirs", 9, **target)
     its_lake.carry_out(its_lake.plan(ours))
     call = f"CALL {its_lake.entry.name}.system.rewrite_manifests(table => 'db.theirs', use_caching => false)"
     its_lake.spark.sql(call).collect()

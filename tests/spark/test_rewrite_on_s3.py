@@ -40,7 +40,9 @@ from tests.spark.tables import contents, reachable_paths
 pytestmark = pytest.mark.spark
 
 CITIES = ("Bonn", "Ulm")
-ROWS = 8 * 6
+COMMITS = 5
+"""As few as make small files worth merging."""
+ROWS = COMMITS * 6
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ def later(s3: S3Server, spark: SparkSession) -> Iterator[Callable[[Callable[[], 
 
 def fill(entry: CatalogEntry, **properties: str) -> None:
     table = make_table(entry, spec=BY_CITY, properties=properties)
-    for number in range(8):
+    for number in range(COMMITS):
         append(table, range(number * 10, number * 10 + 6), CITIES)
 
 

@@ -25,6 +25,8 @@ from tests.spark.tables import contents, missing_files, reachable_paths, sql_nam
 pytestmark = pytest.mark.spark
 
 CITIES = ("Bonn", "Ulm", "a b/c='%")
+COMMITS = 5
+"""As few as make small files worth merging."""
 
 
 @pytest.fixture
@@ -32,9 +34,9 @@ def loop(spark: SparkSession, lake: CatalogEntry) -> SparkLoop:
     return SparkLoop(spark, lake)
 
 
-def fill(entry: CatalogEntry, commits: int = 8, *, properties: dict[str, str] | None = None) -> None:
+def fill(entry: CatalogEntry, *, properties: dict[str, str] | None = None) -> None:
     table = make_table(entry, spec=BY_CITY, properties=properties)
-    for number in range(commits):
+    for number in range(COMMITS):
         append(table, range(number * 10, number * 10 + 6), CITIES)
 
 
@@ -57,7 +59,7 @@ def test_v4_s4_w11_w12_small_files_become_one_per_partition_with_the_same_rows_f
     assert contents(spark, name) == before
     table = writer(lake).load_table("db.events")
     assert table.metadata.format_version == int(version)
-    expected = Counter((number * 10 + i, CITIES[i % len(CITIES)]) for number in range(8) for i in range(6))
+    expected = Counter((number * 10 + i, CITIES[i % len(CITIES)]) for number in range(COMMITS) for i in range(6))
     assert Counter((row["id"], row["city"]) for row in table.scan().to_arrow().to_pylist()) == expected
     location = table.metadata_location.removeprefix("file://")
     connection = duckdb_with_iceberg()
@@ -112,7 +114,7 @@ def test_a_delete_that_comes_first_stands(loop: SparkLoop, lake: CatalogEntry, s
     loop.control.loop.round()
     assert loop.control.tasks.get(spec.task_id).state is TaskState.SUCCEEDED
     assert contents(spark, name) == after_delete[0]
-    assert sum(after_delete[0].values()) == 8 * 6 - 1
+    assert sum(after_delete[0].values()) == COMMITS * 6 - 1
 
 
 def test_w11_a_rewrite_that_comes_first_is_not_repeated(

@@ -23,9 +23,9 @@ from icewright_spark.iceberg.java_api import SparkTable
 from tests.builders.deletions import Died
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import missing_files, sql_name
-from tests.spark.test_expire_data_on_spark import claim, insert, loop, make, once, run
+from tests.spark.test_expire_data_on_spark import Make, claim, insert, loop, make, once, run
 
-__all__ = ["loop"]
+__all__ = ["loop", "make"]
 pytestmark = pytest.mark.spark
 
 
@@ -77,12 +77,14 @@ OLD_ROWS = "at < TIMESTAMP '2022-01-01 00:00:00 UTC'"
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_i2_i5_i12_what_expired_comes_back_as_new_rows_and_nothing_else_changes(loop: SparkLoop, version: int) -> None:
+def test_i2_i5_i12_what_expired_comes_back_as_new_rows_and_nothing_else_changes(
+    loop: SparkLoop, make: Make, version: int
+) -> None:
     """Deletes before the expiry stay deletes, an append after it stays, and so does one right before the commit.
 
     Of one day a row is left, of another one none, though its file was there.
     """
-    name = make(loop, version)
+    name = make(version)
     run(loop, name, "DELETE FROM {} WHERE id IN (0, 1, 4, 100)")
     old = rows(loop, name, OLD_ROWS)
     assert len(old) == 3
@@ -138,9 +140,9 @@ def _not_behind_a_cherry_pick_either(loop: SparkLoop, task: Task, spec: TaskSpec
         carry_out(loop, replace(spec, task_id="task-other"))
 
 
-def test_i12_by_the_schema_and_the_spec_of_now(loop: SparkLoop) -> None:
+def test_i12_by_the_schema_and_the_spec_of_now(loop: SparkLoop, make: Make) -> None:
     """A column that came is null, one that was renamed keeps its values, rows go by the present spec."""
-    name = make(loop)
+    name = make()
     run(loop, name, "DELETE FROM {} WHERE id = 0")
     old = {(row.id, row.at) for row in loop.spark.table(sql_name(name)).where(OLD_ROWS).collect()}
     task = expire(loop, name)
@@ -164,8 +166,10 @@ def test_i12_by_the_schema_and_the_spec_of_now(loop: SparkLoop) -> None:
     assert [row.spec_id for row in loop.spark.sql(query).collect()] == [table.spec_id]
 
 
-def test_w11_c1_w2_deaths_and_whoever_comes_in_between(loop: SparkLoop, dying_at: Callable[[Fault], None]) -> None:
-    name = make(loop)
+def test_w11_c1_w2_deaths_and_whoever_comes_in_between(
+    loop: SparkLoop, make: Make, dying_at: Callable[[Fault], None]
+) -> None:
+    name = make()
     old = rows(loop, name, OLD_ROWS)
     task = expire(loop, name)
     insert(loop, name, "SELECT id + 900, current_timestamp() FROM range(3)")

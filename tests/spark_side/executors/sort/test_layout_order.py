@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Sequence
+from functools import cache
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -34,7 +35,8 @@ def batch_of(kinds: Sequence[Kind], rows: Sequence[Sequence[Any]]) -> Any:
     )
 
 
-def rows_of(kinds: Sequence[Kind]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+@cache
+def rows_of(*kinds: Kind) -> st.SearchStrategy[list[tuple[Any, ...]]]:
     return st.lists(st.tuples(*(st.one_of(st.none(), kind.values) for kind in kinds)), max_size=30)
 
 
@@ -55,7 +57,7 @@ def assert_in_order(rows: Sequence[Any], places: Sequence[int], key: Any) -> Non
 @given(data=st.data(), how=FIELDS, files=st.integers(1, 9))
 def test_files_of_each_type_follow_its_order(name: str, data: st.DataObject, how: SortField, files: int) -> None:
     kinds = [KINDS[name]]
-    sample, rows = data.draw(rows_of(kinds)), data.draw(rows_of(kinds))
+    sample, rows = data.draw(rows_of(*kinds)), data.draw(rows_of(*kinds))
     table, batch, key = table_of(kinds, sample), batch_of(kinds, rows + sample), place_of(kinds, [how])
     for curve in (Curve.SORT, Curve.ZORDER):
         places = cells_of(table, layout(curve, how), files).place(batch)
@@ -82,7 +84,7 @@ def test_later_columns_decide_among_equals(data: st.DataObject, kinds: list[Kind
 @given(data=st.data(), curve=st.sampled_from([Curve.ZORDER, Curve.HILBERT]), files=st.integers(1, 9))
 def test_cells_of_a_curve_follow_its_key(data: st.DataObject, curve: Curve, files: int) -> None:
     kinds = [KINDS["double"], KINDS["string"], KINDS["int"]]
-    sample, rows = data.draw(rows_of(kinds)), data.draw(rows_of(kinds))
+    sample, rows = data.draw(rows_of(*kinds)), data.draw(rows_of(*kinds))
     cells = sent(cells_of(table_of(kinds, sample), layout(curve, *[field()] * 3), files))
     places = cells.place(batch_of(kinds, rows))
     keys = places["key"].to_pylist()
