@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from anyio import Event
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from sqlalchemy import Engine
@@ -100,45 +99,16 @@ class _InProcess(httpx2.BaseTransport):
     """An application as a server; what it raises comes out."""
 
     def __init__(self, app: FastAPI, client: tuple[str, int]) -> None:
-        self._app, self._client = app, client
+        self._app = httpx2.ASGITransport(app, client=client)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         return _portal().call(self._answer, request)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        url, body = request.url, request.read()
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": request.method,
-            "path": url.path,
-            "raw_path": url.raw_path.partition(b"?")[0],
-            "root_path": "",
-            "scheme": url.scheme,
-            "query_string": url.query,
-            "headers": [(name.lower(), value) for name, value in request.headers.raw],
-            "client": self._client,
-            "server": (url.host, url.port or {"http": 80, "https": 443}[url.scheme]),
-            "state": {},
-        }
-        messages = [{"type": "http.request", "body": body, "more_body": False}]
-        sent, is_complete = list[Any](), Event()
-
-        async def receive() -> Any:
-            if messages:
-                return messages.pop()
-            await is_complete.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                is_complete.set()
-
-        await self._app(scope, receive, send)
-        start, *parts = sent
-        content = b"" if request.method == "HEAD" else b"".join(part.get("body", b"") for part in parts)
-        return httpx2.Response(start["status"], headers=start["headers"], stream=httpx2.ByteStream(content))
+        request.read()
+        found = await self._app.handle_async_request(request)
+        body = b"".join([part async for part in found.aiter_raw()])
+        return httpx2.Response(found.status_code, headers=found.headers.raw, stream=httpx2.ByteStream(body))
 
 
 @cache
