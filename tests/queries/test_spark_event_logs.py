@@ -269,6 +269,21 @@ def test_a_plan_that_is_meant_to_keep_us_busy_is_read_once(name: str, evil: str)
     assert shown(one.filters) == "id eq number:1"
 
 
+def test_a_filter_over_very_many_columns_is_read_once() -> None:
+    """A search of its text for each of them would take a quarter of an hour."""
+    attributes = [f"c{number}#{number}L" for number in range(40_000)]
+    text = "Filter " + " AND ".join(f"(isnotnull({each}) AND (abs({each}) = 1))" for each in attributes[::2])
+    node = {"nodeName": "Filter", "simpleString": text, "children": [scan("", ", ".join(attributes))]}
+    (one,) = read_plan(node).scans
+    assert one.filters == tuple(Filter(f"c{number}", Operator.OTHER) for number in range(0, 40_000, 2))
+
+
+def test_what_must_only_have_a_value_is_not_compared() -> None:
+    node = {"nodeName": "Filter", "simpleString": "Filter isnotnull(id#1L)", "children": [scan("")]}
+    (one,) = read_plan(node).scans
+    assert one.filters == ()
+
+
 MARKS = "жψ語"
 
 

@@ -7,7 +7,8 @@ microseconds, and a quote inside a string is taken for the end of it where a sep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +27,9 @@ _FILTERS_END: Final = (", groupedBy=", ", runtimeFilters=")
 _SNAPSHOT: Final = re.compile(r"snapshotId=(\d{1,19})\b")
 _OUTPUT: Final = re.compile(r"\ABatchScan [^\[]*\[(.*?)\] ?(?=Iceberg|[^\s\[\]]+ \(branch=)", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(r"(?P<name>.+)#\d+L?\Z", re.DOTALL)
+_ATTRIBUTE_ID: Final = re.compile(r"#\d++L?+(?!\w)")
+_IN_NAME: Final = re.compile(r"[\w#]")
+_HAS_VALUE: Final = "isnotnull("
 _BETWEEN: Final = ("InputAdapter", "ColumnarToRow", "WholeStageCodegen")
 _AGGREGATES: Final = ("HashAggregate", "ObjectHashAggregate", "SortAggregate")
 _JOINS: Final = ("BroadcastHashJoin", "SortMergeJoin", "ShuffledHashJoin")
@@ -303,13 +307,37 @@ def _add_filter(scan: PlanScan, above: tuple[dict[str, Any], ...]) -> None:
     if node is None:
         return
     scan.filter_metrics = _metrics(node)
-    condition = _text(node)
+    lengths, known = {len(column) for column in scan.attributes.values()}, set[str]()
+
+    def note(column: str) -> None:
+        """A column that is compared, and those that it is a part of."""
+        known.update(column[:end] for end in lengths if column[end : end + 1] in {"", "."})
+
+    for one in scan.filters:
+        if one.operator is not Operator.NOT_NULL:
+            note(one.column)
+    added = []
+    compared = _compared(_text(node), scan.attributes)
     for attribute, column in scan.attributes.items():
-        condition = condition.replace(f"isnotnull({attribute})", "")
-        is_compared = re.search(rf"(?<![\w#]){re.escape(attribute)}(?!\w)", condition) is not None
-        pushed = [one for one in scan.filters if one.column == column or one.column.startswith(f"{column}.")]
-        if is_compared and all(one.operator is Operator.NOT_NULL for one in pushed):
-            scan.filters = (*scan.filters, Filter(column, Operator.OTHER))
+        if attribute in compared and column not in known:
+            added.append(Filter(column, Operator.OTHER))
+            note(column)
+    scan.filters = (*scan.filters, *added)
+
+
+def _compared(condition: str, attributes: Mapping[str, str]) -> set[str]:
+    """The attributes in a condition, without those that must only have a value."""
+    lengths: defaultdict[str, set[int]] = defaultdict(set)
+    for attribute in attributes:
+        lengths[attribute[attribute.rindex("#") :]].add(len(attribute))
+    found: set[str] = set()
+    for match in _ATTRIBUTE_ID.finditer(condition):
+        for begin in (match.end() - length for length in lengths.get(match[0], ()) if length <= match.end()):
+            attribute, before = condition[begin : match.end()], condition[max(begin - len(_HAS_VALUE), 0) : begin]
+            is_whole = attribute in attributes and not _IN_NAME.match(before[-1:])
+            if is_whole and not (before == _HAS_VALUE and condition.startswith(")", match.end())):
+                found.add(attribute)
+    return found
 
 
 def _without_implied(filters: tuple[Filter, ...], joined_on: set[str]) -> tuple[Filter, ...]:
