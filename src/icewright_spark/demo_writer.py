@@ -28,6 +28,8 @@ from icewright_spark.session.session import build_session
 
 NAMESPACE: Final = "nyc"
 _MODE: Final = "'icewright.mode' = '{}'"
+_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""To compile each query takes more CPU than these few rows do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ def _settings(entry: CatalogEntry) -> OptimizerSettings:
         driver_memory="768m",
         packages=(),
         jars=(),
-        spark_conf={"spark.sql.shuffle.partitions": "1"},
+        spark_conf={"spark.sql.shuffle.partitions": "1", **_INTERPRETED},
+        spark_conf_keys=(*_INTERPRETED,),
         catalogs=(entry,),
         poll_interval_ms=0,
         recycle_after_tasks=0,

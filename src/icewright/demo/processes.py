@@ -14,6 +14,8 @@ from icewright.demo.folder import DemoFolder
 
 _WRITER: Final = Path(__file__).with_name("flights_writer.py")
 _GRACE_S: Final = 20.0
+_QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Options of JVMs that live for minutes: one quick compiler, and no threads that collect garbage."""
 
 
 class Processes:
@@ -64,7 +66,7 @@ class Processes:
         return ["--catalog", entry.name, "--uri", entry.uri, "--warehouse", entry.warehouse_uri]
 
     def _start(self, name: str, arguments: list[str], port: int | None = None) -> None:
-        environment = dict(os.environ)
+        environment = {"SPARK_SUBMIT_OPTS": _QUICK_JVM, **os.environ}
         if port is not None:
             environment["ICEWRIGHT_SERVER__PORT"] = str(port)
         with self._folder.log(name).open("wb") as log:
