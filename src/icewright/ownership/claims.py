@@ -32,9 +32,7 @@ _CLONE_KEY: Final = "snapshot"
 
 def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ()) -> Claim:
     """What a table lays claim to. ``places`` are further folders that are known to have files of it, as spelled."""
-    properties = metadata.properties
-    spelled = (metadata.location, *(properties[key] for key in PATH_KEYS if key in properties))
-    named = _Folders(aliases, spelled)
+    named = _named(metadata, aliases)
     files = (
         metadata.metadata_location,
         *(entry.location for entry in metadata.metadata_log),
@@ -54,7 +52,7 @@ def claim(metadata: TableMetadata, aliases: Aliases, places: Iterable[str] = ())
         unplaced=tuple(sorted(named.unplaced | reached.unplaced)),
         ambiguous=tuple(sorted(named.ambiguous)),
         gc_enabled=metadata.collects_garbage,
-        is_clone=properties.get(_CLONE_KEY, "").lower() == "true",
+        is_clone=metadata.properties.get(_CLONE_KEY, "").lower() == "true",
     )
 
 
@@ -86,7 +84,7 @@ def uuid_of(metadata: TableMetadata) -> str | None:
 
 def outside(metadata: TableMetadata, aliases: Aliases, places: Iterable[str]) -> frozenset[str]:
     """Of some folders, as spelled, those that are not below a root of the table, or are none."""
-    roots = claim(metadata, aliases).roots
+    roots = topmost(_named(metadata, aliases).found)
     return frozenset(place for place in places if not _is_below(place, roots, aliases))
 
 
@@ -95,6 +93,12 @@ def _is_below(place: str, roots: tuple[str, ...], aliases: Aliases) -> bool:
         return not is_ambiguous(place.rstrip("/") + "/") and aliases.folder(place).startswith(roots)
     except InvalidLocation:
         return False
+
+
+def _named(metadata: TableMetadata, aliases: Aliases) -> _Folders:
+    """Where a table says that its new files go."""
+    properties = metadata.properties
+    return _Folders(aliases, (metadata.location, *(properties[key] for key in PATH_KEYS if key in properties)))
 
 
 class _Folders:
