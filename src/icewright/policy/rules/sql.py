@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
@@ -15,7 +16,10 @@ from icewright.model.policy.policies import NO_REVISION, NewRevision, PolicyRevi
 from icewright.policy.rules.schema import policy_revisions
 from icewright.store import transactions
 from icewright.store.documents import pack, unpack
-from icewright.store.transactions import reading, writing
+from icewright.store.transactions import asking, reading, writing
+
+# Built once: each look at a table asks for it, and building it takes longer than SQLite needs for it.
+_PRESENT: Final = select(func.max(policy_revisions.c.number))
 
 
 class SqlPolicies:
@@ -29,7 +33,7 @@ class SqlPolicies:
 
     def present(self) -> int:
         """See the port."""
-        with reading(self._engine) as connection:
+        with asking(self._engine) as connection:
             return _present(connection)
 
     def revision(self, number: int) -> PolicyRevision:
@@ -74,4 +78,4 @@ class SqlPolicies:
 
 
 def _present(connection: Connection) -> int:
-    return int(connection.scalar(select(func.max(policy_revisions.c.number))) or NO_REVISION.number)
+    return int(connection.scalar(_PRESENT) or NO_REVISION.number)
