@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -205,12 +205,12 @@ def _routes() -> _Routes:
     api.include_router(tasks.attempts_router)
     api.include_router(tasks.latest_router)
     api.include_router(lost_tables.gone_router)
-    document = cache(partial(_document, app))  # made when it is first asked for: most servers never are
+    document = cache(lambda: render(_document(app)).body)  # made when it is first asked for: most servers never are
 
     @api.get("/openapi.json", include_in_schema=False, dependencies=[needs(Permission.READ, On.ANYWHERE)])
     def openapi() -> Response:
         """The OpenAPI document of all this."""
-        return render(document())
+        return Response(document(), media_type="application/json")
 
     app.include_router(api)
     app.include_router(metrics_reports.router)
