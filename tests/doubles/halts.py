@@ -14,7 +14,7 @@ from tests.doubles.feed import MemoryFeed
 
 
 class MemoryHalts:
-    """A :class:`~icewright.ports.halts.Halts` that is gone with the process, under the lock of its task store."""
+    """A :class:`~icewright.ports.store.Halts` that is gone with the process, under the lock of its task store."""
 
     def __init__(self, clock: Clock, feed: MemoryFeed, lock: threading.RLock) -> None:
         self._clock, self._feed, self._lock = clock, feed, lock

@@ -15,6 +15,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.plans.approvals import Refusal
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.work.figures import SeriesPoint
+from icewright.model.work.halts import Halt, NewHalt, Part
 from icewright.model.work.history import Ending
 from icewright.model.work.jobs import OptimizerHello
 from icewright.model.work.retention import RETENTION, Retention, RowKind
@@ -34,7 +35,6 @@ from icewright.ports.admissions import Admissions
 from icewright.ports.census import TableCensus, TaskCensus
 from icewright.ports.feed import Feed
 from icewright.ports.findings import Findings
-from icewright.ports.halts import Halts
 from icewright.ports.inbox import Inbox
 from icewright.ports.submitters import Submitters
 from icewright.ports.table_lists import TableLists
@@ -98,6 +98,29 @@ class AttemptOfTask:
     kind: ActionKind
     resource_group: str
     queued_at: Instant
+
+
+class Halts(Protocol):
+    """What of the queue is paused, draining or stopped, the same for all servers of a store.
+
+    Each claim reads all halts in its own transaction. Each method is one transaction, with an entry in the audit
+    and a fact in the feed for each change, on behalf of :func:`icewright.audit.acting.acting`. All raise
+    :class:`~icewright.core.errors.Unavailable` when the store does not answer.
+    """
+
+    def present(self) -> Sequence[Halt]:
+        """All of them, by their parts. Asked for at each heartbeat: cheap."""
+
+    def halt(self, new: NewHalt) -> Halt:
+        """Halt a part from now on, also one that is halted already in another way.
+
+        What is given out afterwards was not covered: no claim is under way that has not seen it. The same once more
+        changes nothing and keeps its time. Raises :class:`~icewright.core.errors.NotAllowed` where there are
+        ``HALTS_MAX`` already.
+        """
+
+    def resume(self, part: Part, why: str) -> Halt | None:
+        """End the halt of exactly this part; what it was, None where there was none. Others stay."""
 
 
 class TaskStore(Admissions, Protocol):
