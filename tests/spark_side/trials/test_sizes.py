@@ -23,7 +23,6 @@ from icewright_spark.trials.table_sample import table_sample
 from tests.spark_side.trials.trial_tables import FILE_BYTES, Made, in_files
 
 ROWS, FILES = 40_000, 10
-HOUR_US = 3_600_000_000
 
 
 def layout(curve: Curve, *names: str) -> LayoutExpression:
