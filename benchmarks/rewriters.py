@@ -25,8 +25,9 @@ from icewright.notifications.service import MessageDelivery
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
-from icewright_spark.actions.rewrite_data_files import Rewrite, rewrite_data_files
+from icewright_spark.actions.rewrite_data_files import rewrite_data_files
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.doubles.removals import removal_ports
 from tests.lakes.stores import new_store
@@ -170,7 +171,7 @@ class _LaterClock:
         return self._clock.now() + _AHEAD_MS
 
 
-def _report(spec: TaskSpec, done: Rewrite) -> TaskReport:
+def _report(spec: TaskSpec, done: Done) -> TaskReport:
     return TaskReport(
         protocol_version=PROTOCOL_VERSION,
         task_id=spec.task_id,

@@ -23,7 +23,7 @@ from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
 from icewright.work.store.table_store import SqlTableStore
-from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_manifests import rewrite_manifests
 from icewright_spark.iceberg.java_api import SparkTable
@@ -79,11 +79,11 @@ class ManifestLake:
             action_version=1,
         )
 
-    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:
+    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
         """As an attempt does."""
         return rewrite_manifests(SparkTable(self.spark, spec.table_name), spec, action_of(spec), Phase(1), may_commit)
 
-    def problem(self, spec: TaskSpec, made: DriverJob) -> str | None:
+    def problem(self, spec: TaskSpec, made: Done) -> str | None:
         """What the verifier finds wrong with the commit."""
         assert isinstance(made.result, Committed)
         catalog = PyIcebergCatalog(self.entry)

@@ -15,8 +15,9 @@ from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, P
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.work.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
-from icewright_spark.actions.rewrite_data_files import Rewrite, rewrite_data_files
+from icewright_spark.actions.rewrite_data_files import rewrite_data_files
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, missing_files
@@ -106,7 +107,7 @@ def delete_file(said: dict[str, Any], data_sequence_number: int) -> DeleteFile:
     )
 
 
-def rewrite(spark: SparkSession, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Rewrite:
+def rewrite(spark: SparkSession, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
     """Carry the plan out, as an attempt does."""
     table = SparkTable(spark, spec.table_name)
     return rewrite_data_files(spark, table, spec, Phase(len(spec.rewrite.groups)), may_commit)

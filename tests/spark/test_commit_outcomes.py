@@ -33,7 +33,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, TaskSpec
+from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, Result, TaskSpec
 from icewright_spark.actions.compute_statistics import compute_statistics
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_data_files import merge_jobs, merged_outputs, proof_of
@@ -140,7 +140,7 @@ def is_there(path: str) -> bool:
     return Path(urlsplit(path).path).is_file()
 
 
-def check(rig: Rig, spec: TaskSpec, result: CommitResult, written: list[str]) -> None:
+def check(rig: Rig, spec: TaskSpec, result: Result, written: list[str]) -> None:
     """What must hold in every cell."""
     table = rig.catalog.load_table((NAMESPACE, spec.table_name.name))
     assert [path for path in (*files_of(table), *written) if not is_there(path)] == []
@@ -209,11 +209,11 @@ def test_c1_our_result_of_rewritten_manifests_is_true(rig: Rig, answer: Answer, 
     finally:
         rig.proxy.cell = None
     assert cell.met >= 1
-    check(rig, spec, made.result, list(made.figures.output_paths))
+    check(rig, spec, made.result, list(made.figures[0].output_paths))
     snapshot = table.refresh().current_snapshot()
     assert snapshot is not None
     if isinstance(made.result, Committed):
-        assert [each.manifest_path for each in snapshot.manifests(table.io)] == list(made.figures.output_paths)
+        assert [each.manifest_path for each in snapshot.manifests(table.io)] == list(made.figures[0].output_paths)
     if applied:
         assert isinstance(made.result, Committed)
 
@@ -243,12 +243,12 @@ def test_c1_our_result_of_statistics_is_true(rig: Rig, answer: Answer, applied: 
     assert cell.met >= 1
     table = rig.catalog.load_table((NAMESPACE, spec.table_name.name))
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(ROWS))
-    assert all(is_there(path) for path in made.figures.output_paths)
+    assert all(is_there(path) for path in made.figures[0].output_paths)
     assert len(table.metadata.snapshots) == ROWS // 15
     listed = [(one.snapshot_id, one.statistics_path) for one in table.metadata.statistics]
     match made.result:
         case Committed():
-            assert listed == [(base, made.figures.output_paths[0])]
+            assert listed == [(base, made.figures[0].output_paths[0])]
             assert table.metadata.statistics[0].blob_metadata[0].properties == {"ndv": str(ROWS)}
         case Conflicted():
             assert listed == []

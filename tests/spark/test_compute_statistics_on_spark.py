@@ -28,7 +28,7 @@ from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
 from icewright.work.store.table_store import SqlTableStore
 from icewright_spark.actions.compute_statistics import compute_statistics
-from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg import statistics_files
 from icewright_spark.iceberg.java_api import SparkTable
@@ -88,7 +88,7 @@ class StatisticsLake:
             action_version=1,
         )
 
-    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> DriverJob:
+    def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
         """As an attempt does."""
         table = SparkTable(self.spark, spec.table_name)
         return compute_statistics(self.spark, table, spec, action_of(spec), Phase(1), may_commit)
@@ -160,13 +160,13 @@ def test_readers_are_told_what_the_table_has_and_nothing_else_changes(
     made = its_lake.carry_out(spec)
 
     assert made.result == Committed(None)
-    assert made.receipt.input_digest == made.receipt.output_digest
+    assert made.receipts[0].input_digest == made.receipts[0].output_digest
     after = its_lake.metadata(name)
     assert untouched(after) == untouched(before)
     assert contents(spark, name) == rows
     assert missing_files(spark, name) == []
-    assert all(local(path).exists() for path in made.figures.output_paths)
-    assert [after.statistics[0].path, after.partition_statistics[0].path] == list(made.figures.output_paths)
+    assert all(local(path).exists() for path in made.figures[0].output_paths)
+    assert [after.statistics[0].path, after.partition_statistics[0].path] == list(made.figures[0].output_paths)
     assert "task-1" in after.statistics[0].path
     assert problem_of_commit(PyIcebergCatalog(its_lake.entry), after, action_of(spec)) is None
     exact = spark.table(table).selectExpr(*(f"count(DISTINCT {column})" for column in DISTINCT)).first()
@@ -189,7 +189,7 @@ def test_readers_are_told_what_the_table_has_and_nothing_else_changes(
     spark.sql(f"ALTER TABLE {table} DROP COLUMN weight")
     older = its_lake.carry_out(its_lake.plan(name, before.snapshots[0].snapshot_id))
     assert older.result == Committed(None)
-    assert older.receipt.input_digest == older.receipt.output_digest
+    assert older.receipts[0].input_digest == older.receipts[0].output_digest
 
 
 def reported(spark: SparkSession, table: str) -> int:
@@ -217,7 +217,7 @@ def test_figures_of_partitions_come_out_right_where_specs_evolved(its_lake: Stat
     current = metadata.snapshots[-1].snapshot_id
     listed = metadata.partition_statistics_of(current)
     assert listed is not None
-    assert listed.path == made[1].figures.output_paths[1]
+    assert listed.path == made[1].figures[0].output_paths[1]
     left = local(listed.path)
     assert len(list(left.parent.glob(f"partition-stats-{current}-*.parquet"))) == 2  # one was wrong, and stays
 
@@ -271,7 +271,7 @@ class TestOthers:
         assert len(its_lake.metadata(name).snapshots) == 2
         with pytest.raises(Conflict, match="another client set statistics"):
             its_lake.carry_out(replace(spec, attempt=2))
-        assert all(local(path).exists() for path in made.figures.output_paths)
+        assert all(local(path).exists() for path in made.figures[0].output_paths)
 
     def test_e9_a_snapshot_that_expires_meanwhile_gets_none(self, its_lake: StatisticsLake) -> None:
         name = TableName(its_lake.entry.name, ("db",), "t")  # no beginning, since its files go

@@ -14,11 +14,10 @@ from icewright.maintenance.registry.services import verify
 from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RemoveDanglingDeletesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
-from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
+from icewright.model.work.jobs import Committed, Conflicted, Result, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.remove_dangling_deletes import remove_dangling_deletes
-from icewright_spark.iceberg.commits.commit import CommitResult
 from icewright_spark.iceberg.dangling import Reach
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from tests.lakes.deletes import delete_where_equal
@@ -53,11 +52,12 @@ class Deleted:
         assert spec is not None
         return spec
 
-    def carry_out(self, spec: TaskSpec, meanwhile: Callable[[], None] = lambda: None) -> CommitResult:
+    def carry_out(self, spec: TaskSpec, meanwhile: Callable[[], None] = lambda: None) -> Result:
         """As an attempt does; ``meanwhile`` comes right before the first commit."""
         todo = [meanwhile]
         table = SparkTable(self.spark, self.name)
-        return remove_dangling_deletes(table, spec, action_of(spec), Phase(1), lambda: todo.pop()() if todo else None)
+        may_commit = lambda: todo.pop()() if todo else None  # noqa: E731 - as in test_position_deletes_on_spark
+        return remove_dangling_deletes(table, spec, action_of(spec), Phase(1), may_commit).result
 
     def delete_files(self) -> set[str]:
         rows = self.spark.sql(f"SELECT file_path FROM {sql_name(self.name)}.delete_files")  # noqa: S608 - a test

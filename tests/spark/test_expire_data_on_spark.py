@@ -18,7 +18,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.model.work.tasks import TaskState
-from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.expire_data import expire_data
 from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg.commits import data as commit_data
@@ -94,7 +94,7 @@ def action_of(spec: TaskSpec) -> ExpireData:
     return spec.action
 
 
-def carry_out(loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None, **more: Any) -> DriverJob:
+def carry_out(loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None, **more: Any) -> Done:
     table = SparkTable(loop.spark, spec.table_name)
     return expire_data(table, spec, action_of(spec), Phase(1), may_commit, **more)
 

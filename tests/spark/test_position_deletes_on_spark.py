@@ -16,8 +16,9 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
-from icewright_spark.actions.rewrite_position_deletes import RewrittenDeletes, rewrite_position_deletes
+from icewright_spark.actions.rewrite_position_deletes import rewrite_position_deletes
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from icewright_spark.parquet.errors import ProofFailed
 from tests.lakes.deletes import delete_where_equal
@@ -52,7 +53,7 @@ class Deleted:
         assert spec is not None
         return spec
 
-    def carry_out(self, spec: TaskSpec, meanwhile: Callable[[], None] = lambda: None) -> RewrittenDeletes:
+    def carry_out(self, spec: TaskSpec, meanwhile: Callable[[], None] = lambda: None) -> Done:
         """As an attempt does; ``meanwhile`` comes right before the first commit."""
         todo, table = [meanwhile], SparkTable(self.spark, self.name)
         may_commit = lambda: todo.pop()() if todo else None  # noqa: E731 - one line is enough for it

@@ -101,9 +101,9 @@ def test_w8_nothing_changes_but_where_entries_are(its_lake: ManifestLake, make: 
     made = its_lake.carry_out(spec)
 
     assert isinstance(made.result, Committed)
-    assert made.receipt.input_digest == made.receipt.output_digest
-    assert 0 < made.figures.proof_cpu_ms < made.figures.cpu_ms
-    assert made.driver_cpu_ms < made.figures.cpu_ms  # the rest is the JVM's
+    assert made.receipts[0].input_digest == made.receipts[0].output_digest
+    assert 0 < made.figures[0].proof_cpu_ms < made.figures[0].cpu_ms
+    assert made.driver_cpu_ms < made.figures[0].cpu_ms  # the rest is the JVM's
     assert contents(spark, name) == rows
     assert its_lake.entries(name) == entries
     assert its_lake.refs(name) == refs
@@ -255,7 +255,7 @@ class TestOthers:
         ids = {row.id for row in spark.table(sql_name(name)).collect()}
         assert ids == set(range(120)) - {1, 32}
         assert missing_files(spark, name) == []
-        assert all(local(path).exists() for path in made.figures.output_paths)
+        assert all(local(path).exists() for path in made.figures[0].output_paths)
         assert written.total() == 12
 
     def test_l4_another_table_of_the_name(self, its_lake: ManifestLake, make: Make) -> None:
@@ -273,7 +273,7 @@ class TestOthers:
         assert isinstance(first.result, Committed)
         with pytest.raises(Conflict, match="no longer a manifest of the table"):
             its_lake.carry_out(replace(spec, attempt=2))
-        assert all(local(path).exists() for path in first.figures.output_paths)
+        assert all(local(path).exists() for path in first.figures[0].output_paths)
         assert all(Path(local(manifest.path)).exists() for manifest in action_of(spec).manifests)
         assert SparkTable(its_lake.spark, name).snapshot_of_task(spec.task_id, 1) == first.result.snapshot_id
 

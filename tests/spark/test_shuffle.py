@@ -19,7 +19,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import SortField
 from icewright.model.work.jobs import Committed, Conflicted, TaskSpec
 from icewright.plans.evidence.service import changes_between, problem_of
-from icewright_spark.actions.rewrite_data_files import Rewrite
+from icewright_spark.actions.done import Done
 from icewright_spark.executors.sort import rewrite as shuffle_rewrite
 from icewright_spark.executors.staged.staging import StagedTasks
 from icewright_spark.iceberg.java_api import SparkTable, iterate
@@ -61,7 +61,7 @@ def create(spark: SparkSession, name: TableName, version: int, by: str = "", tim
     return sql_name(name)
 
 
-def shuffled(spark: SparkSession, lake: CatalogEntry, spec: TaskSpec) -> Rewrite:
+def shuffled(spark: SparkSession, lake: CatalogEntry, spec: TaskSpec) -> Done:
     """Carried out and committed: the same rows, nothing missing, and what the server would check of it."""
     name = spec.table_name
     before = contents(spark, name)

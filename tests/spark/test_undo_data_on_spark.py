@@ -17,8 +17,9 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import UNDONE_KEY, Operation, Snapshot
 from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
-from icewright_spark.actions.undo_expire_data import Inserted, undo_expire_data
+from icewright_spark.actions.undo_expire_data import undo_expire_data
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.builders.deletions import Died
 from tests.spark.loop import OPTIMIZER, SparkLoop
@@ -57,7 +58,7 @@ def action_of(spec: TaskSpec) -> UndoExpireData:
     return spec.action
 
 
-def carry_out(loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Inserted:
+def carry_out(loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
     table = SparkTable(loop.spark, spec.table_name)
     return undo_expire_data(loop.spark, table, spec, action_of(spec), Phase(1), may_commit)
 

@@ -6,9 +6,7 @@ rows are read with all columns, by which the sizes of files in another order are
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final
@@ -25,8 +23,8 @@ from icewright.model.iceberg.names import identifier, sql_name
 from icewright.model.queries.measurements import Measured
 from icewright.model.queries.queries import Filter, QueryRecord, QuerySource, TableRead
 from icewright.model.queries.recommendations import Rates, Recommendation
-from icewright.model.work.jobs import Committed, GroupFigures, TaskSpec
-from icewright_spark.actions.driver_job import ONE_GROUP
+from icewright.model.work.jobs import Committed, TaskSpec
+from icewright_spark.actions.done import Done, done_by_driver
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.executors.staged.staging import staged
@@ -55,20 +53,6 @@ _TEXT_MAX: Final = 64
 _NOT_READ: Final = ("variant", "unknown", "geometry", "geography")
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """What was found, and its cost.
-
-    The answer is JSON of a :class:`~icewright.model.queries.recommendations.Recommendation`, or of a
-    :class:`~icewright.model.queries.measurements.Measured` where one is measured.
-    """
-
-    result: Committed
-    answer: str
-    figures: GroupFigures
-    driver_cpu_ms: int
-
-
 def analyze_queries(
     spark: SparkSession,
     table: SparkTable,
@@ -76,10 +60,12 @@ def analyze_queries(
     action: AnalyzeQueries,
     phase: Phase,
     hash_key: bytes | None = None,
-) -> Analysis:
+) -> Done:
     """Carry out one attempt; ``hash_key`` is that of the digests in queries, None where this optimizer has none.
 
-    Raises :class:`Conflict` when the snapshot has expired.
+    The answer is JSON of a :class:`~icewright.model.queries.recommendations.Recommendation`, or of a
+    :class:`~icewright.model.queries.measurements.Measured` where one is measured. Raises :class:`Conflict` when the
+    snapshot has expired.
     """
     cost = DriverCost(jvm_thread_clock(table.jvm))
     check_table(table, spec)
@@ -114,18 +100,15 @@ def analyze_queries(
         snapshots = Snapshots(action.base_snapshot_id, rows, files, before)
         found = measure(spec.table_name, snapshots, queries, action.measure, unreadable)
     phase.name = "done"
-    figures = GroupFigures(
-        group_id=ONE_GROUP,
+    return done_by_driver(
+        Committed(None),
+        (),
+        cost,
         input_files=files.num_rows,
         input_bytes=0,
-        output_paths=(),
-        output_bytes=0,
         records=rows.num_rows,
-        cpu_ms=cost.cpu_ms,
-        wall_ms=cost.wall_ms,
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        answer=codec.dumps(found),
     )
-    return Analysis(Committed(None), codec.dumps(found), figures, cost.python_ms)
 
 
 def read_queries(spark: SparkSession, spec: TaskSpec, action: AnalyzeQueries) -> list[QueryRecord | None]:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from icewright.model.actions.compute_statistics import ComputeStatistics, PartitionTotals
 from icewright.model.work.jobs import Receipt, TaskSpec
-from icewright_spark.actions.driver_job import ONE_GROUP, DriverJob, driver_job
+from icewright_spark.actions.done import ONE_GROUP, Done, done_by_driver
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.iceberg.commits.statistics import (
@@ -48,7 +48,7 @@ def compute_statistics(
     action: ComputeStatistics,
     phase: Phase,
     may_commit: Callable[[], None],
-) -> DriverJob:
+) -> Done:
     """Carry out one attempt.
 
     Raises :class:`Conflict` when the snapshot or its statistics are not what was planned any more, and
@@ -72,9 +72,9 @@ def compute_statistics(
     result = commit_statistics(table, spec, action, files, may_commit=may_commit)
     phase.name = "done"
     planned = proof_text(action, [column.field_id for column in action.columns], action.partition_totals)
-    return driver_job(
+    return done_by_driver(
         result,
-        Receipt(ONE_GROUP, METHOD, planned, proved, action.records),
+        (Receipt(ONE_GROUP, METHOD, planned, proved, action.records),),
         cost,
         input_files=0 if action.partition_totals is None else action.partition_totals.data_files,
         input_bytes=0,

@@ -16,7 +16,7 @@ from icewright.core.errors import Conflict
 from icewright.core.fault_points import Fault, fault
 from icewright.model.actions.expire_data import CLOCK_SLACK_MS, TAG_AGE_MS, ExpireData, tag_of
 from icewright.model.work.jobs import Receipt, TaskSpec
-from icewright_spark.actions.driver_job import ONE_GROUP, DriverJob, driver_job
+from icewright_spark.actions.done import ONE_GROUP, Done, done_by_driver
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.iceberg.commits.commit import make_tag
@@ -35,7 +35,7 @@ def expire_data(
     phase: Phase,
     may_commit: Callable[[], None],
     clock: Callable[[], float] = time.time,
-) -> DriverJob:
+) -> Done:
     """Carry out one attempt. ``clock`` gives seconds since 1970.
 
     Raises :class:`Conflict` when the table is not what was planned any more, or the clock that ages were told by was
@@ -66,7 +66,9 @@ def expire_data(
     make_tag(table, tag, action.base_snapshot_id, max_ref_age_ms(table, action, now), may_commit)
     result = commit_data(table, spec, action, proof=proof_of(action, receipt, tag), may_commit=may_commit)
     phase.name = "done"
-    return driver_job(result, receipt, cost, input_files=len(action.files), input_bytes=action.size_bytes, records=0)
+    return done_by_driver(
+        result, (receipt,), cost, input_files=len(action.files), input_bytes=action.size_bytes, records=0
+    )
 
 
 def proof_of(action: ExpireData, receipt: Receipt, tag: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from icewright.model.actions.rewrite_delete_files import DANGLING_METHOD, RemoveDanglingDeletes
 from icewright.model.work.jobs import TaskSpec
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
-from icewright_spark.iceberg.commits.commit import CommitResult
 from icewright_spark.iceberg.commits.deletes import commit_deletes
 from icewright_spark.iceberg.dangling import Reach, found_deletes
 from icewright_spark.iceberg.java_api import SparkTable
@@ -25,8 +25,8 @@ _FORMATS: Final = (2, 3)
 
 def remove_dangling_deletes(
     table: SparkTable, spec: TaskSpec, action: RemoveDanglingDeletes, phase: Phase, may_commit: Callable[[], None]
-) -> CommitResult:
-    """Carry out one attempt; how its commit ended.
+) -> Done:
+    """Carry out one attempt.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`Unsupported` for a partition that
     Iceberg cannot be told of; in both cases nothing has been committed.
@@ -46,4 +46,4 @@ def remove_dangling_deletes(
     phase.name = "committing"
     result = commit_deletes(table, spec, fill=fill, format_version=format_version, may_commit=may_commit)
     phase.name = "done"
-    return result
+    return Done(result)

@@ -11,7 +11,7 @@ A group that cannot be read or written, or that met somebody else's commit, is l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import xxhash
@@ -25,7 +25,8 @@ from icewright.model.actions.actions import Executor, FileGroup, RewriteDataFile
 from icewright.model.iceberg.layouts import Curve, Layout
 from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
 from icewright.model.iceberg.writer_settings import writer_settings
-from icewright.model.work.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupFigures, GroupLeft, Receipt, TaskSpec
+from icewright.model.work.jobs import GROUP_CONFLICT, Conflicted, Failed, GroupLeft, Receipt, TaskSpec
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.groups import (
     OF_ONE_GROUP,
     Carrier,
@@ -44,7 +45,7 @@ from icewright_spark.executors.staged.inputs import damaged_input
 from icewright_spark.executors.staged.rewrite import rewrite_group
 from icewright_spark.executors.stitch.metrics import file_metrics, together
 from icewright_spark.executors.stitch.stitch import StitchJob
-from icewright_spark.iceberg.commits.commit import CommitResult, Rewritten, check_spec, commit_rewrite, said_of
+from icewright_spark.iceberg.commits.commit import Rewritten, check_spec, commit_rewrite, said_of
 from icewright_spark.iceberg.free_space import check_metadata_directory, room_for
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.manifests import PartitionFiles, check_planned_files, lost_groups
@@ -55,16 +56,6 @@ from icewright_spark.parquet.errors import ProofFailed
 from icewright_spark.parquet.partition_values import partition_scalars, without_others
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """What a rewrite did: how the commit ended, and of each group its receipt and what it cost, or why it is left."""
-
-    result: CommitResult | Failed
-    receipts: tuple[Receipt, ...] = ()
-    figures: tuple[GroupFigures, ...] = ()
-    left: tuple[GroupLeft, ...] = ()
-
-
 def rewrite_data_files(
     spark: SparkSession,
     table: SparkTable,
@@ -73,7 +64,7 @@ def rewrite_data_files(
     may_commit: Callable[[], None],
     *,
     carrier: Carrier | None = None,
-) -> Rewrite:
+) -> Done:
     """Carry out one attempt; ``carrier`` has its groups merged and stitched, in a Spark job of their own if it is None.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`Unsupported` for what the merge
@@ -100,7 +91,7 @@ def _rewritten(
     may_commit: Callable[[], None],
     carrier: Carrier,
     own: OwnOutputs,
-) -> Rewrite:
+) -> Done:
     action = spec.rewrite
     format_version, vectors = table.format_version, check_planned_files(table, action)
     left = conflicts(lost_groups(table, action))  # nothing is spent on what would not be committed
@@ -120,7 +111,7 @@ def _rewritten(
     left += [*unmerged, *unstaged, *unshuffled]
     done = without(spec, left)
     if not done.rewrite.groups:
-        return Rewrite(nothing_done(left), left=tuple(left))
+        return Done(nothing_done(left), left=tuple(left))
     staged += shuffled
     receipts = (*(result.receipt for result in merged), *(result.receipt for result in staged))
     figures = (*(result.figures for result in merged), *(result.figures for result in staged))
@@ -139,7 +130,7 @@ def _rewritten(
         sending=own.sending,
     )
     phase.name = "done"
-    return Rewrite(commit.result, receipts, figures, (*left, *conflicts(commit.lost)))
+    return Done(commit.result, receipts, figures, (*left, *conflicts(commit.lost)))
 
 
 def conflicts(lost: Mapping[int, str]) -> list[GroupLeft]:

@@ -18,7 +18,7 @@ from icewright.core.fault_points import Fault, fault
 from icewright.model.actions.rewrite_manifests import InputManifest, ManifestClass, OutputManifest, RewriteManifests
 from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
 from icewright.model.work.jobs import Receipt, TaskSpec
-from icewright_spark.actions.driver_job import ONE_GROUP, DriverJob, driver_job
+from icewright_spark.actions.done import ONE_GROUP, Done, done_by_driver
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.iceberg.commits.manifests import SnapshotManifests, commit_manifests
@@ -47,7 +47,7 @@ def rewrite_manifests(
     phase: Phase,
     may_commit: Callable[[], None],
     is_stopped: Callable[[], bool] = lambda: False,
-) -> DriverJob:
+) -> Done:
     """Carry out one attempt. ``is_stopped`` is asked now and then whether somebody wants it to end.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`ProofFailed` when the new
@@ -93,9 +93,9 @@ def rewrite_manifests(
     )
     phase.name = "done"
     receipt = Receipt(ONE_GROUP, METHOD, before.text, after.text, after.entries)
-    return driver_job(
+    return done_by_driver(
         result,
-        receipt,
+        (receipt,),
         cost,
         input_files=len(action.manifests),
         input_bytes=action.input_bytes,

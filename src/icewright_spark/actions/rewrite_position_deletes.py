@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark import TaskContext
@@ -22,12 +22,12 @@ from icewright.model.actions.rewrite_delete_files import (
     RewritePositionDeletes,
 )
 from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.groups import Refusal
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.actions.spark_tasks import spark_tasks
 from icewright_spark.executors.merge.compact_deletes import Compacted, CompactJob, compact
-from icewright_spark.iceberg.commits.commit import CommitResult
 from icewright_spark.iceberg.commits.deletes import commit_deletes
 from icewright_spark.iceberg.dangling import found_deletes
 from icewright_spark.iceberg.java_api import SparkTable
@@ -38,15 +38,6 @@ from icewright_spark.parquet.errors import ProofFailed
 from icewright_spark.session.worker import settle_in
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenDeletes:
-    """What a rewrite did: how the commit ended, its proofs, and what it cost."""
-
-    result: CommitResult
-    receipts: tuple[Receipt, ...]
-    figures: tuple[GroupFigures, ...]
-
-
 def rewrite_position_deletes(
     spark: SparkSession,
     table: SparkTable,
@@ -54,7 +45,7 @@ def rewrite_position_deletes(
     action: RewritePositionDeletes,
     phase: Phase,
     may_commit: Callable[[], None],
-) -> RewrittenDeletes:
+) -> Done:
     """Carry out one attempt.
 
     Raises :class:`Conflict` when the table is not what was planned any more, :class:`ProofFailed` when a new file does
@@ -80,7 +71,7 @@ def rewrite_position_deletes(
     result = commit_deletes(table, spec, fill=fill, format_version=DELETE_FORMAT_VERSION, may_commit=may_commit)
     phase.name = "done"
     receipts = tuple(Receipt(m.group_id, POSITIONS_METHOD, m.input_digest, m.output_digest, m.records) for m in done)
-    return RewrittenDeletes(result, receipts, tuple(map(_figures, action.groups, done)))
+    return Done(result, receipts, tuple(map(_figures, action.groups, done)))
 
 
 def _check(table: SparkTable, action: RewritePositionDeletes, reached: Reached) -> list[FoundDelete]:

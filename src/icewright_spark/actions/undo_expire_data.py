@@ -8,7 +8,6 @@ say apply to them. Nothing of the table is replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -16,26 +15,18 @@ from pyspark.sql import SparkSession
 
 from icewright.core.errors import Conflict
 from icewright.model.actions.actions import RewriteDataFiles, UndoExpireData
-from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.model.work.jobs import Receipt, TaskSpec
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.actions.rewrite_data_files import check_outputs, check_receipts, proof_of
 from icewright_spark.executors.staged.inputs import damaged_input
 from icewright_spark.executors.staged.rewrite import rewrite_group
-from icewright_spark.iceberg.commits.commit import CommitResult, Rewritten
+from icewright_spark.iceberg.commits.commit import Rewritten
 from icewright_spark.iceberg.commits.data_undo import check_unmoved, commit_data_undo
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.iceberg.manifests import check_planned_files
 from icewright_spark.iceberg.scan_tasks import planned_tasks
-
-
-@dataclass(frozen=True, slots=True)
-class Inserted:
-    """What inserting did: how the commit ended, and of each group its receipt and what it cost."""
-
-    result: CommitResult
-    receipts: tuple[Receipt, ...]
-    figures: tuple[GroupFigures, ...]
 
 
 def undo_expire_data(
@@ -45,7 +36,7 @@ def undo_expire_data(
     action: UndoExpireData,
     phase: Phase,
     may_commit: Callable[[], None],
-) -> Inserted:
+) -> Done:
     """Carry out one attempt.
 
     Raises :class:`Conflict` when the table is not what was planned any more, or no row is left of what expired,
@@ -74,7 +65,7 @@ def undo_expire_data(
     phase.name = "committing"
     result = commit_data_undo(table, spec, action, outputs, proof=proof_of(receipts), may_commit=may_commit)
     phase.name = "done"
-    return Inserted(result, receipts, tuple(each.figures for each in done))
+    return Done(result, receipts, tuple(each.figures for each in done))
 
 
 def _check(source: RewriteDataFiles, receipts: Sequence[Receipt], outputs: Sequence[Rewritten]) -> None:

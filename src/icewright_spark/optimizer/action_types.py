@@ -19,10 +19,10 @@ from icewright.model.actions.compute_statistics import ComputeStatistics
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletes, RewritePositionDeletes
 from icewright.model.actions.rewrite_manifests import RewriteManifests
-from icewright.model.work.jobs import GroupFigures, GroupLeft, Receipt, Result, TaskSpec
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.actions.analyze_queries import analyze_queries
 from icewright_spark.actions.compute_statistics import compute_statistics
-from icewright_spark.actions.driver_job import DriverJob
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.expire_data import expire_data
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.remove_dangling_deletes import remove_dangling_deletes
@@ -54,95 +54,63 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """How a job ended, what it did and left, and what it found where it only reads."""
-
-    result: Result
-    receipts: tuple[Receipt, ...] = ()
-    figures: tuple[GroupFigures, ...] = ()
-    left: tuple[GroupLeft, ...] = ()
-    driver_cpu_ms: int = 0
-    """What of the CPU of the attempt's own thread is in the figures already."""
-    answer: str = ""
-
-
-def _one(_action: Any) -> int:
-    return 1
-
-
-@dataclass(frozen=True, slots=True)
 class ActionJob(Generic[A]):
     """How Spark carries out one kind of action; ``groups`` is how many parts its progress is told in."""
 
     action: type[A]
     run: Callable[[Given, A], Done]
-    groups: Callable[[A], int] = _one
+    groups: Callable[[A], int] = lambda _action: 1
 
 
-def _by_driver(job: DriverJob) -> Done:
-    return Done(job.result, (job.receipt,), (job.figures,), driver_cpu_ms=job.driver_cpu_ms)
-
-
-def _rewrite_data_files(given: Given, _action: RewriteDataFiles) -> Done:
-    done = rewrite_data_files(
+_REWRITE_DATA_FILES: Final = ActionJob(
+    RewriteDataFiles,
+    lambda given, _action: rewrite_data_files(
         given.spark, given.table, given.spec, given.phase, given.lease.may_commit, carrier=given.member
-    )
-    return Done(done.result, done.receipts, done.figures, done.left)
-
-
-def _rewrite_manifests(given: Given, action: RewriteManifests) -> Done:
-    lease = given.lease
-    return _by_driver(
-        rewrite_manifests(
-            given.table,
-            given.spec,
-            action,
-            given.phase,
-            lease.may_commit,
-            lambda: lease.cancelled or bool(lease.lost),
-        )
-    )
-
-
-def _remove_dangling_deletes(given: Given, action: RemoveDanglingDeletes) -> Done:
-    return Done(remove_dangling_deletes(given.table, given.spec, action, given.phase, given.lease.may_commit))
-
-
-def _rewrite_position_deletes(given: Given, action: RewritePositionDeletes) -> Done:
-    written = rewrite_position_deletes(
+    ),
+    lambda action: len(action.groups),
+)
+_REWRITE_MANIFESTS: Final = ActionJob(
+    RewriteManifests,
+    lambda given, action: rewrite_manifests(
+        given.table,
+        given.spec,
+        action,
+        given.phase,
+        given.lease.may_commit,
+        lambda: given.lease.cancelled or bool(given.lease.lost),
+    ),
+)
+_REMOVE_DANGLING_DELETES: Final = ActionJob(
+    RemoveDanglingDeletes,
+    lambda given, action: remove_dangling_deletes(given.table, given.spec, action, given.phase, given.lease.may_commit),
+)
+_REWRITE_POSITION_DELETES: Final = ActionJob(
+    RewritePositionDeletes,
+    lambda given, action: rewrite_position_deletes(
         given.spark, given.table, given.spec, action, given.phase, given.lease.may_commit
-    )
-    return Done(written.result, written.receipts, written.figures)
-
-
-def _expire_data(given: Given, action: ExpireData) -> Done:
-    return _by_driver(expire_data(given.table, given.spec, action, given.phase, given.lease.may_commit))
-
-
-def _undo_expire_data(given: Given, action: UndoExpireData) -> Done:
-    back = undo_expire_data(given.spark, given.table, given.spec, action, given.phase, given.lease.may_commit)
-    return Done(back.result, back.receipts, back.figures)
-
-
-def _analyze_queries(given: Given, action: AnalyzeQueries) -> Done:
-    found = analyze_queries(given.spark, given.table, given.spec, action, given.phase, given.hash_key)
-    return Done(found.result, (), (found.figures,), driver_cpu_ms=found.driver_cpu_ms, answer=found.answer)
-
-
-def _compute_statistics(given: Given, action: ComputeStatistics) -> Done:
-    return _by_driver(
-        compute_statistics(given.spark, given.table, given.spec, action, given.phase, given.lease.may_commit)
-    )
-
-
-_REWRITE_DATA_FILES: Final = ActionJob(RewriteDataFiles, _rewrite_data_files, lambda action: len(action.groups))
-_REWRITE_MANIFESTS: Final = ActionJob(RewriteManifests, _rewrite_manifests)
-_REMOVE_DANGLING_DELETES: Final = ActionJob(RemoveDanglingDeletes, _remove_dangling_deletes)
-_REWRITE_POSITION_DELETES: Final = ActionJob(RewritePositionDeletes, _rewrite_position_deletes)
-_COMPUTE_STATISTICS: Final = ActionJob(ComputeStatistics, _compute_statistics)
-_EXPIRE_DATA: Final = ActionJob(ExpireData, _expire_data)
-_ANALYZE_QUERIES: Final = ActionJob(AnalyzeQueries, _analyze_queries)
-_UNDO_EXPIRE_DATA: Final = ActionJob(UndoExpireData, _undo_expire_data, lambda action: len(action.groups))
+    ),
+)
+_COMPUTE_STATISTICS: Final = ActionJob(
+    ComputeStatistics,
+    lambda given, action: compute_statistics(
+        given.spark, given.table, given.spec, action, given.phase, given.lease.may_commit
+    ),
+)
+_EXPIRE_DATA: Final = ActionJob(
+    ExpireData,
+    lambda given, action: expire_data(given.table, given.spec, action, given.phase, given.lease.may_commit),
+)
+_UNDO_EXPIRE_DATA: Final = ActionJob(
+    UndoExpireData,
+    lambda given, action: undo_expire_data(
+        given.spark, given.table, given.spec, action, given.phase, given.lease.may_commit
+    ),
+    lambda action: len(action.groups),
+)
+_ANALYZE_QUERIES: Final = ActionJob(
+    AnalyzeQueries,
+    lambda given, action: analyze_queries(given.spark, given.table, given.spec, action, given.phase, given.hash_key),
+)
 
 ACTION_JOBS: Final[tuple[ActionJob[Any], ...]] = (
     _REWRITE_DATA_FILES,

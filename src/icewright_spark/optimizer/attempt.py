@@ -29,9 +29,10 @@ from icewright.model.work.jobs import (
     TaskReport,
     TaskSpec,
 )
+from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg.java_api import SparkTable, first_line
-from icewright_spark.optimizer.action_types import Done, Given, groups_in, run_job
+from icewright_spark.optimizer.action_types import Given, groups_in, run_job
 from icewright_spark.optimizer.attempt_log import logs_here
 from icewright_spark.optimizer.batch import BatchMember
 from icewright_spark.optimizer.engine_failure import engine_failure
