@@ -43,7 +43,7 @@ from icewright_spark.executors.sort.rewrite import shuffle_groups
 from icewright_spark.executors.staged.checks import StagedResult
 from icewright_spark.executors.staged.inputs import damaged_input
 from icewright_spark.executors.staged.rewrite import rewrite_group
-from icewright_spark.executors.stitch.metrics import file_metrics, together
+from icewright_spark.executors.stitch.metrics import together
 from icewright_spark.executors.stitch.stitch import StitchJob
 from icewright_spark.iceberg.commits.commit import Rewritten, check_spec, commit_rewrite, said_of
 from icewright_spark.iceberg.free_space import check_metadata_directory, room_for
@@ -53,6 +53,7 @@ from icewright_spark.iceberg.own_outputs import OwnOutputs
 from icewright_spark.iceberg.scan_tasks import planned_tasks
 from icewright_spark.iceberg.table_io import worker_storage
 from icewright_spark.parquet.errors import ProofFailed
+from icewright_spark.parquet.metrics import metrics_from_json
 from icewright_spark.parquet.partition_values import partition_scalars, without_others
 
 
@@ -214,11 +215,11 @@ def stitch_jobs(spark: SparkSession, table: SparkTable, spec: TaskSpec, groups: 
         missing = [file.path for file in group.files if file.path not in described]
         if missing:
             raise Conflict(f"{missing[0]} is not in the planned snapshot")
-        metrics, sizes = together([file_metrics(described[file.path]) for file in group.files], fields, modes)
+        metrics = together([metrics_from_json(described[file.path]) for file in group.files], fields, modes)
         scalars = partition_scalars(table.identity_values(group.partition), fields)
         metrics = without_others(metrics, fields, modes, group.record_count, scalars)
         name = f"{group.group_id:05d}-{spec.task_id}-{spec.attempt}.parquet"
-        jobs.append(StitchJob(group, table.new_data_locations(group, [name])[0], metrics, sizes, storage))
+        jobs.append(StitchJob(group, table.new_data_locations(group, [name])[0], metrics, storage))
     return jobs
 
 

@@ -27,6 +27,7 @@ from icewright.model.iceberg.names import TableName, sql_name
 from icewright.model.iceberg.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, SortField, SortOrder
 from icewright_spark.executors.merge.output import OutputFile
 from icewright_spark.parquet.lineage import LINEAGE_FIELDS
+from icewright_spark.parquet.metrics import metrics_in_json
 from icewright_spark.session.java_lists import JavaLists
 from icewright_spark.session.session import java_gateway
 
@@ -414,22 +415,9 @@ def _described(entry: OutputFile) -> dict[str, Any]:
         "file-format": FileFormat.PARQUET.value,
         "file-size-in-bytes": entry.size_bytes,
         "record-count": entry.record_count,
-        "column-sizes": _counts(entry.column_sizes),
-        "value-counts": _counts(entry.value_counts),
-        "null-value-counts": _counts(entry.null_counts),
-        "nan-value-counts": _counts(entry.nan_counts),
-        "lower-bounds": _bounds(entry.lower_bounds),
-        "upper-bounds": _bounds(entry.upper_bounds),
+        **metrics_in_json(entry.metrics),
         "split-offsets": list(entry.split_offsets),
     }
-
-
-def _counts(values: Mapping[int, int]) -> dict[str, list[int]]:
-    return {"keys": list(values), "values": list(values.values())}
-
-
-def _bounds(values: Mapping[int, bytes]) -> dict[str, list[Any]]:
-    return {"keys": list(values), "values": [value.hex().upper() for value in values.values()]}
 
 
 def _primitive_ids(fields: tuple[dict[str, Any], ...]) -> Iterator[int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from icewright.core.errors import InvalidConfiguration
@@ -54,11 +54,36 @@ class MetricsMode:
 class ColumnMetrics:
     """Metrics by field id; bounds in Iceberg's single-value binary serialization (spec, Appendix D)."""
 
-    value_counts: dict[int, int]
-    null_counts: dict[int, int]
-    nan_counts: dict[int, int]
-    lower_bounds: dict[int, bytes]
-    upper_bounds: dict[int, bytes]
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    value_counts: Mapping[int, int] = field(default_factory=dict)
+    null_counts: Mapping[int, int] = field(default_factory=dict)
+    nan_counts: Mapping[int, int] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+
+
+def metrics_from_json(described: Json) -> ColumnMetrics:
+    """The metrics in Iceberg's JSON of a content file."""
+    return ColumnMetrics(
+        column_sizes=_by_id(described, "column-sizes"),
+        value_counts=_by_id(described, "value-counts"),
+        null_counts=_by_id(described, "null-value-counts"),
+        nan_counts=_by_id(described, "nan-value-counts"),
+        lower_bounds={key: bytes.fromhex(value) for key, value in _by_id(described, "lower-bounds").items()},
+        upper_bounds={key: bytes.fromhex(value) for key, value in _by_id(described, "upper-bounds").items()},
+    )
+
+
+def metrics_in_json(metrics: ColumnMetrics) -> dict[str, dict[str, list[Any]]]:
+    """The metrics as Iceberg's JSON of a content file has them."""
+    return {
+        "column-sizes": _listed(metrics.column_sizes),
+        "value-counts": _listed(metrics.value_counts),
+        "null-value-counts": _listed(metrics.null_counts),
+        "nan-value-counts": _listed(metrics.nan_counts),
+        "lower-bounds": _listed({key: bound.hex().upper() for key, bound in metrics.lower_bounds.items()}),
+        "upper-bounds": _listed({key: bound.hex().upper() for key, bound in metrics.upper_bounds.items()}),
+    }
 
 
 def metrics_mode(text: str) -> MetricsMode:
@@ -108,6 +133,15 @@ def metrics_of(
             if not found.nans and (bound := _upper(leaf, mode, found)) is not None
         },
     )
+
+
+def _by_id(described: Json, name: str) -> dict[int, Any]:
+    found = described.get(name) or {"keys": (), "values": ()}
+    return dict(zip(found["keys"], found["values"], strict=True))
+
+
+def _listed(by_id: Mapping[int, Any]) -> dict[str, list[Any]]:
+    return {"keys": list(by_id), "values": list(by_id.values())}
 
 
 def _lower(leaf: Leaf, mode: MetricsMode, seen: Seen) -> bytes:

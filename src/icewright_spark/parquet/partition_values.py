@@ -8,7 +8,7 @@ value breaks the spec, and imported files do.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import time
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -29,6 +29,9 @@ _READ: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
     (pa.types.is_time, time.fromisoformat),
 )
 """How values are read that JSON has as texts."""
+
+_OF_VALUES: Final = tuple(field.name for field in fields(ColumnMetrics) if field.name != "column_sizes")
+"""Metrics that are wrong where the values are others."""
 
 
 def partition_scalars(values: Mapping[int, Any], schema_fields: Sequence[Json]) -> Mapping[int, Any]:
@@ -73,15 +76,17 @@ def without_others(
 
 
 def without_columns(metrics: ColumnMetrics, field_ids: Collection[int]) -> ColumnMetrics:
-    """The metrics of all other columns."""
-    return ColumnMetrics(
-        *({key: value for key, value in its.items() if key not in field_ids} for its, _ in _pairs(metrics, metrics))
-    )
+    """The metrics of all other columns, and the sizes of all."""
+    others = {
+        name: {key: value for key, value in getattr(metrics, name).items() if key not in field_ids}
+        for name in _OF_VALUES
+    }
+    return replace(metrics, **others)
 
 
 def _pairs(one: ColumnMetrics, other: ColumnMetrics) -> Iterator[tuple[Mapping[int, Any], Mapping[int, Any]]]:
-    for field in fields(ColumnMetrics):
-        yield getattr(one, field.name), getattr(other, field.name)
+    for name in _OF_VALUES:
+        yield getattr(one, name), getattr(other, name)
 
 
 def _differ(field_id: int, said: Mapping[int, Any], right: Mapping[int, Any]) -> bool:

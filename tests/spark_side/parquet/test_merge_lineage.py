@@ -77,11 +77,11 @@ def test_v1_every_row_takes_its_lineage_along(tmp_path: Path, writer: Writer) ->
     assert table.to_pylist() == EXPECTED
     assert leaf_ids(table.schema) == [1, ROW_ID, LAST_UPDATED]
     assert [table.schema.field(position).nullable for position in range(3)] == [False, True, True]
-    assert result.outputs[0].value_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 7)
-    assert result.outputs[0].null_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 0)
-    assert int.from_bytes(result.outputs[0].lower_bounds[ROW_ID], "little") == 7
-    assert int.from_bytes(result.outputs[0].upper_bounds[LAST_UPDATED], "little") == 6
-    assert set(result.outputs[0].column_sizes) == {1, ROW_ID, LAST_UPDATED}
+    assert result.outputs[0].metrics.value_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 7)
+    assert result.outputs[0].metrics.null_counts == dict.fromkeys((1, ROW_ID, LAST_UPDATED), 0)
+    assert int.from_bytes(result.outputs[0].metrics.lower_bounds[ROW_ID], "little") == 7
+    assert int.from_bytes(result.outputs[0].metrics.upper_bounds[LAST_UPDATED], "little") == 6
+    assert set(result.outputs[0].metrics.column_sizes) == {1, ROW_ID, LAST_UPDATED}
     (update,) = [c for c in leaf_chunks(result) if c.path_in_schema == "_last_updated_sequence_number"]
     assert update.has_dictionary_page
 

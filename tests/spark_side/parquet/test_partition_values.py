@@ -54,8 +54,8 @@ def test_files_without_the_column_get_the_value_and_its_metrics(kind: str, tmp_p
     job = job_of(fields, [with_it, without], tmp_path / "out.parquet", partition='["x"]', identity_values={2: said})
     output = merge_group(job).outputs[0]
     assert pq.read_table(output.path)["p"].to_pylist() == [value] * 3
-    assert output.null_counts[2] == 0
-    assert output.lower_bounds[2] == output.upper_bounds[2]
+    assert output.metrics.null_counts[2] == 0
+    assert output.metrics.lower_bounds[2] == output.metrics.upper_bounds[2]
 
 
 @each_case("held", [[7], [None], [1, 7], [1, None]])
@@ -66,16 +66,17 @@ def test_nothing_is_said_of_a_column_that_holds_other_values(held: list[int | No
     job = job_of(fields, inputs, tmp_path / "out.parquet", partition="[1,1]", identity_values={2: 1, 4: 1})
     output = merge_group(job).outputs[0]
     assert pq.read_table(output.path)["p"].to_pylist() == held
-    said = (output.value_counts, output.null_counts, output.nan_counts, output.lower_bounds, output.upper_bounds)
+    told = output.metrics
+    said = (told.value_counts, told.null_counts, told.nan_counts, told.lower_bounds, told.upper_bounds)
     assert [sorted({2, 4} & found.keys()) for found in said] == [[]] * 5
-    assert output.value_counts[1] == len(held)
+    assert output.metrics.value_counts[1] == len(held)
 
 
 def test_null_is_the_value_of_a_partition_too(tmp_path: Path) -> None:
     fields = [column(1, "id", "long"), column(2, "p", "int")]
     inputs = [write_input(tmp_path, arrow_table(fields, {"id": [1], "p": [None]}))]
     job = job_of(fields, inputs, tmp_path / "out.parquet", partition="[null]", identity_values={2: None})
-    assert merge_group(job).outputs[0].null_counts == {1: 0, 2: 1}
+    assert merge_group(job).outputs[0].metrics.null_counts == {1: 0, 2: 1}
 
 
 def test_rows_are_not_sorted_by_what_only_some_readers_see(tmp_path: Path) -> None:
@@ -100,9 +101,11 @@ def test_metrics_that_disagree_with_the_partition_are_left_out() -> None:
     fields = [column(1, "id", "int"), column(2, "p", "int"), column(3, "q", "int")]
     five, seven = (5).to_bytes(4, "little"), (7).to_bytes(4, "little")
     counts = {1: 3, 2: 3, 3: 3}
-    said = ColumnMetrics(counts, {1: 0, 2: 0, 3: 0}, {}, {1: five, 2: seven, 3: five}, {1: seven, 2: seven, 3: five})
+    said = ColumnMetrics(
+        {}, counts, {1: 0, 2: 0, 3: 0}, {}, {1: five, 2: seven, 3: five}, {1: seven, 2: seven, 3: five}
+    )
     kept = without_others(said, fields, {}, 3, {2: pa.scalar(5, pa.int32()), 3: pa.scalar(5, pa.int32())})
-    assert kept == ColumnMetrics({1: 3, 3: 3}, {1: 0, 3: 0}, {}, {1: five, 3: five}, {1: seven, 3: five})
+    assert kept == ColumnMetrics({}, {1: 3, 3: 3}, {1: 0, 3: 0}, {}, {1: five, 3: five}, {1: seven, 3: five})
 
 
 def _stored(value: Any) -> Any:

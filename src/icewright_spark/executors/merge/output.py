@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,21 +24,13 @@ def output_is_written() -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """The file written, with all that Iceberg's ``DataFile`` says of it; mappings are by field id.
-
-    Bounds are in Iceberg's single-value binary serialization.
-    """
+    """The file written, with all that Iceberg's ``DataFile`` says of it."""
 
     path: str
     size_bytes: int
     record_count: int
     split_offsets: tuple[int, ...]
-    column_sizes: dict[int, int]
-    value_counts: dict[int, int]
-    null_counts: dict[int, int]
-    nan_counts: dict[int, int]
-    lower_bounds: dict[int, bytes]
-    upper_bounds: dict[int, bytes]
+    metrics: ColumnMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +80,7 @@ def output_file(
         size_bytes=storage.size(written.path),
         record_count=written.rows,
         split_offsets=tuple(_first_byte(group.column(0)) for group in groups),
-        column_sizes=sizes,
-        value_counts=metrics.value_counts,
-        null_counts=metrics.null_counts,
-        nan_counts=metrics.nan_counts,
-        lower_bounds=metrics.lower_bounds,
-        upper_bounds=metrics.upper_bounds,
+        metrics=replace(metrics, column_sizes=sizes),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icewright.model.iceberg.tables import Json
@@ -35,39 +34,8 @@ _LAYOUTS: Final[Mapping[str, Mapping[int, str]]] = {
 """``struct`` layouts by length: files from before a promotion have the bounds of the narrower type."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileMetrics:
-    """What the manifest says of one data file, by field id; bounds as Iceberg serializes single values."""
-
-    column_sizes: Mapping[int, int] = field(default_factory=dict)
-    value_counts: Mapping[int, int] = field(default_factory=dict)
-    null_counts: Mapping[int, int] = field(default_factory=dict)
-    nan_counts: Mapping[int, int] = field(default_factory=dict)
-    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
-    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
-
-    def has_no_bounds_to_have(self, field_id: int) -> bool:
-        """Whether all values of a column are null or NaN, as far as is said."""
-        values, nulls = self.value_counts.get(field_id), self.null_counts.get(field_id)
-        return values is not None and nulls is not None and values == nulls + self.nan_counts.get(field_id, 0)
-
-
-def file_metrics(described: Json) -> FileMetrics:
-    """The metrics in Iceberg's JSON of a content file."""
-    return FileMetrics(
-        column_sizes=_by_id(described, "column-sizes"),
-        value_counts=_by_id(described, "value-counts"),
-        null_counts=_by_id(described, "null-value-counts"),
-        nan_counts=_by_id(described, "nan-value-counts"),
-        lower_bounds={key: bytes.fromhex(value) for key, value in _by_id(described, "lower-bounds").items()},
-        upper_bounds={key: bytes.fromhex(value) for key, value in _by_id(described, "upper-bounds").items()},
-    )
-
-
-def together(
-    files: Sequence[FileMetrics], schema_fields: Sequence[Json], modes: Mapping[int, str]
-) -> tuple[ColumnMetrics, dict[int, int]]:
-    """The metrics of all files in one, and the sizes of its columns.
+def together(files: Sequence[ColumnMetrics], schema_fields: Sequence[Json], modes: Mapping[int, str]) -> ColumnMetrics:
+    """The metrics of all files in one.
 
     ``schema_fields`` are those of the table's current schema, whose columns alone are told of; ``modes`` as
     :func:`~icewright_spark.parquet.metrics.metrics_of` has them, and as there: what a column's mode does not want is
@@ -87,19 +55,14 @@ def together(
         above = None if greatest is None else truncated_above(kind, greatest, length)
         if above is not None:
             upper[field_id] = above
-    metrics = ColumnMetrics(
+    return ColumnMetrics(
+        column_sizes=_sums([one.column_sizes for one in files], counted),
         value_counts=_sums([one.value_counts for one in files], counted),
         null_counts=_sums([one.null_counts for one in files], counted),
         nan_counts=_sums([one.nan_counts for one in files], counted),
         lower_bounds=lower,
         upper_bounds=upper,
     )
-    return metrics, _sums([one.column_sizes for one in files], counted)
-
-
-def _by_id(described: Json, name: str) -> dict[int, Any]:
-    found = described.get(name) or {"keys": (), "values": ()}
-    return dict(zip(found["keys"], found["values"], strict=True))
 
 
 def _sums(counts: Sequence[Mapping[int, int]], field_ids: Iterable[int]) -> dict[int, int]:
@@ -111,7 +74,7 @@ def _sums(counts: Sequence[Mapping[int, int]], field_ids: Iterable[int]) -> dict
 
 
 def _extreme(
-    files: Sequence[FileMetrics],
+    files: Sequence[ColumnMetrics],
     field_id: int,
     kind: str,
     choose: Callable[..., bytes],
@@ -126,9 +89,15 @@ def _extreme(
             if key is None:
                 return None
             found[bound] = key
-        elif not one.has_no_bounds_to_have(field_id):
+        elif not _has_no_bounds_to_have(one, field_id):
             return None
     return choose(found, key=found.__getitem__) if found else None
+
+
+def _has_no_bounds_to_have(metrics: ColumnMetrics, field_id: int) -> bool:
+    """Whether all values of a column are null or NaN, as far as is said."""
+    values, nulls = metrics.value_counts.get(field_id), metrics.null_counts.get(field_id)
+    return values is not None and nulls is not None and values == nulls + metrics.nan_counts.get(field_id, 0)
 
 
 def _comparable(kind: str, bound: bytes) -> Any:

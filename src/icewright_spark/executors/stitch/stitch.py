@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,21 +34,18 @@ from icewright_spark.parquet.thrift import Struct
 
 METHOD: Final = "row groups copied, xxh3-128 of their bytes where pyarrow finds them, read back"
 
-_NO_METRICS: Final = ColumnMetrics({}, {}, {}, {}, {})
-
 
 @dataclass(frozen=True, slots=True)
 class StitchJob:
     """One group to be stitched into ``output_path`` (a location as Iceberg has it; must not exist).
 
-    ``metrics`` and ``column_sizes`` are what the manifests say of the files, put together: no footer has the NaN
-    counts. ``storage`` is how all these files are reached.
+    ``metrics`` are what the manifests say of the files, put together: no footer has the NaN counts. ``storage`` is how
+    all these files are reached.
     """
 
     group: FileGroup
     output_path: str
-    metrics: ColumnMetrics = _NO_METRICS
-    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    metrics: ColumnMetrics = field(default_factory=ColumnMetrics)
     storage: Storage = LOCAL
 
 
@@ -195,10 +191,5 @@ def _output_file(job: StitchJob, output: Footer, size_bytes: int) -> OutputFile:
         size_bytes=size_bytes,
         record_count=sum(group.rows for group in output.row_groups),
         split_offsets=tuple(group.chunks[0].pages.start for group in output.row_groups),
-        column_sizes=dict(job.column_sizes),
-        value_counts=job.metrics.value_counts,
-        null_counts=job.metrics.null_counts,
-        nan_counts=job.metrics.nan_counts,
-        lower_bounds=job.metrics.lower_bounds,
-        upper_bounds=job.metrics.upper_bounds,
+        metrics=job.metrics,
     )

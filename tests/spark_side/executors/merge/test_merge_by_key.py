@@ -172,7 +172,9 @@ def test_outputs_are_of_equal_rows_and_follow_each_other(tmp_path: Path) -> None
     assert [output.record_count for output in result.outputs] == [25, 25, 25, 26]
     found = [pq.read_table(output.path)["k"].to_pylist() for output in result.outputs]
     assert [key for part in found for key in part] == [*range(100), 1000]
-    assert [output.lower_bounds[1] for output in result.outputs] == [struct.pack("<i", part[0]) for part in found]
+    assert [output.metrics.lower_bounds[1] for output in result.outputs] == [
+        struct.pack("<i", part[0]) for part in found
+    ]
     assert result.figures.output_paths == job.output_paths
     assert result.figures.output_bytes == sum(Path(path).stat().st_size for path in job.output_paths)
     assert result.receipt.input_digest == result.receipt.output_digest

@@ -95,7 +95,7 @@ def test_position_deletes_of_several_files_each_split_by_data_file(tmp_path: Pat
     assert ids(result.outputs[0].path) == [1000 * number + row for number, rows in enumerate(alive) for row in rows]
     assert (result.receipt.records, result.receipt.deleted_records) == (56, 4)
     assert result.outputs[0].record_count == result.figures.records == 56
-    assert result.outputs[0].value_counts[1] == 56
+    assert result.outputs[0].metrics.value_counts[1] == 56
     assert result.receipt.input_digest == result.receipt.output_digest
 
 

@@ -278,7 +278,7 @@ def test_required_maps_and_uuids_inside_optional_structs(tmp_path: Path) -> None
     job = job_for(tmp_path, [column(1, "c", kind)], pa.Table.from_arrays([array], schema=schema))
     result = merge_group(job)
     assert pq.read_table(result.outputs[0].path)["c"].to_pylist() == array.to_pylist()
-    assert result.outputs[0].null_counts == {5: 2}
+    assert result.outputs[0].metrics.null_counts == {5: 2}
 
 
 def test_many_batches_of_nested_rows(tmp_path: Path) -> None:

@@ -173,7 +173,9 @@ def test_row_groups_have_the_size_that_is_set(writer: Writer, tmp_path: Path) ->
         assert 0.8 * size_bytes < encoded <= 1.05 * size_bytes
     assert result.outputs[0].split_offsets == tuple(sorted(result.outputs[0].split_offsets))
     assert len(set(result.outputs[0].split_offsets)) == len(groups)
-    assert sum(result.outputs[0].column_sizes.values()) == sum(c.total_compressed_size for c in leaf_chunks(result))
+    assert sum(result.outputs[0].metrics.column_sizes.values()) == sum(
+        c.total_compressed_size for c in leaf_chunks(result)
+    )
 
 
 def test_footers_of_tiny_files_do_not_shrink_row_groups(tmp_path: Path) -> None:

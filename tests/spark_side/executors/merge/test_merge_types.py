@@ -147,7 +147,7 @@ def test_all_files_empty_gives_an_empty_file(tmp_path: Path) -> None:
     result = merge_group(job_of(fields, files, tmp_path / "out.parquet"))
     assert pq.read_table(result.outputs[0].path).num_rows == result.outputs[0].record_count == 0
     assert result.outputs[0].split_offsets == ()
-    assert result.outputs[0].lower_bounds == {}
+    assert result.outputs[0].metrics.lower_bounds == {}
 
 
 def test_pyiceberg_reads_the_schema_by_field_ids(tmp_path: Path) -> None:

@@ -72,12 +72,12 @@ def merged(directory: Path, modes: dict[int, str] | None = None, **more: Any) ->
 def test_metrics_as_java_has_them(tmp_path: Path) -> None:
     output = merged(tmp_path)
     flat = {1, 2, 3, 4, 5, 6, 7, 9, 10, 16, 17, 18}
-    assert output.value_counts == dict.fromkeys(flat, 3)
-    assert output.null_counts == {
+    assert output.metrics.value_counts == dict.fromkeys(flat, 3)
+    assert output.metrics.null_counts == {
         1: 0, 2: 1, 3: 0, 4: 1, 5: 1, 6: 1, 7: 1, 9: 2, 10: 1, 16: 1, 17: 1, 18: 3
     }  # fmt: skip
-    assert output.nan_counts == {4: 1, 10: 1}
-    assert output.lower_bounds == {
+    assert output.metrics.nan_counts == {4: 1, 10: 1}
+    assert output.metrics.lower_bounds == {
         1: struct.pack("<q", 1),
         2: b"a" * 16,
         3: b"\x7f",
@@ -90,7 +90,7 @@ def test_metrics_as_java_has_them(tmp_path: Path) -> None:
         16: b"\x00",
         17: struct.pack("<q", -5),
     }
-    assert output.upper_bounds == {
+    assert output.metrics.upper_bounds == {
         1: struct.pack("<q", 3),
         2: b"b" * 15 + b"c",
         # 3: twenty bytes of 0xff have no shorter upper bound; 4 and 10: NaN, which is greater than all for Spark
@@ -101,18 +101,18 @@ def test_metrics_as_java_has_them(tmp_path: Path) -> None:
         16: b"\x01",
         17: struct.pack("<q", 5),
     }
-    assert output.column_sizes.keys() == flat | {12, 14, 15}
-    assert all(size > 0 for size in output.column_sizes.values())
+    assert output.metrics.column_sizes.keys() == flat | {12, 14, 15}
+    assert all(size > 0 for size in output.metrics.column_sizes.values())
 
 
 def test_modes(tmp_path: Path) -> None:
     output = merged(tmp_path, {1: "none", 2: "counts", 3: "full", 4: "counts", 7: "truncate(2)", 12: "none"})
-    assert not {1, 12} & output.column_sizes.keys()  # as Java: nothing at all
-    assert {1, 2, 4} & output.value_counts.keys() == {2, 4}
-    assert output.nan_counts[4] == 1
-    assert not {1, 2, 4} & output.lower_bounds.keys()
-    assert output.upper_bounds[3] == b"\xff" * 20
-    assert output.upper_bounds[7] == b"z" * 20  # fixed is never truncated
+    assert not {1, 12} & output.metrics.column_sizes.keys()  # as Java: nothing at all
+    assert {1, 2, 4} & output.metrics.value_counts.keys() == {2, 4}
+    assert output.metrics.nan_counts[4] == 1
+    assert not {1, 2, 4} & output.metrics.lower_bounds.keys()
+    assert output.metrics.upper_bounds[3] == b"\xff" * 20
+    assert output.metrics.upper_bounds[7] == b"z" * 20  # fixed is never truncated
 
 
 def test_pyiceberg_agrees(tmp_path: Path) -> None:
@@ -124,18 +124,18 @@ def test_pyiceberg_agrees(tmp_path: Path) -> None:
         parquet_column_mapping=parquet_path_to_id_mapping(schema),
     )
     assert theirs.record_count == output.record_count
-    assert theirs.column_sizes == output.column_sizes
+    assert theirs.column_sizes == output.metrics.column_sizes
     assert theirs.split_offsets == list(output.split_offsets)
     inside = {12, 14, 15}  # PyIceberg counts inside lists and maps, Java does not
-    assert {k: v for k, v in theirs.value_counts.items() if k not in inside} == output.value_counts
-    assert {k: v for k, v in theirs.null_value_counts.items() if k not in inside} == output.null_counts
+    assert {k: v for k, v in theirs.value_counts.items() if k not in inside} == output.metrics.value_counts
+    assert {k: v for k, v in theirs.null_value_counts.items() if k not in inside} == output.metrics.null_counts
     bounds = theirs.to_serialized_dict()
     # Not compared: zeros of floats, truncation of fixed, upper bounds that cannot be raised, and fields of structs,
     # of which PyIceberg keeps counts only.
     same = {1, 2, 5, 6, 16, 17}
     assert not {9, 10} & bounds["lower_bounds"].keys()
-    assert {k: bounds["lower_bounds"][k] for k in same} == {k: output.lower_bounds[k] for k in same}
-    assert {k: bounds["upper_bounds"][k] for k in same} == {k: output.upper_bounds[k] for k in same}
+    assert {k: bounds["lower_bounds"][k] for k in same} == {k: output.metrics.lower_bounds[k] for k in same}
+    assert {k: bounds["upper_bounds"][k] for k in same} == {k: output.metrics.upper_bounds[k] for k in same}
 
 
 def test_split_offsets_are_where_row_groups_begin(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_nothing_is_said_of_values_that_are_all_nan(tmp_path: Path) -> None:
     fields = [column(1, "f", "float")]
     file = write_input(tmp_path, arrow_table(fields, {"f": [math.nan, math.nan]}))
     output = merge_group(job_of(fields, [file], tmp_path / "out.parquet")).outputs[0]
-    assert (output.nan_counts, output.lower_bounds, output.upper_bounds) == ({}, {}, {})
+    assert (output.metrics.nan_counts, output.metrics.lower_bounds, output.metrics.upper_bounds) == ({}, {}, {})
 
 
 def test_text_that_is_not_utf_8_is_refused() -> None:

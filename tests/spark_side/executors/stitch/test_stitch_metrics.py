@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icewright_spark.executors.stitch.metrics import FileMetrics, file_metrics, together
-from icewright_spark.parquet.metrics import metrics_of, serialized
+from icewright_spark.executors.stitch.metrics import together
+from icewright_spark.parquet.metrics import ColumnMetrics, metrics_from_json, metrics_of, serialized
 from icewright_spark.parquet.statistics.check import StatedCheck
 from tests.builders.merge_tables import array_of, column, iceberg_arrow_schema, list_of, struct_of
 from tests.cases import each_case
@@ -43,15 +43,12 @@ ROW = st.fixed_dictionaries(
 )
 
 
-def file_metrics_of(rows: Sequence[dict[str, Any]]) -> FileMetrics:
+def file_metrics_of(rows: Sequence[dict[str, Any]]) -> ColumnMetrics:
     schema = pa.schema([field.remove_metadata() for field in _schema()])
     arrays = [array_of([row[field.name] for row in rows], field.type) for field in schema]
     check = StatedCheck(FIELDS, {})
     check.update(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    found = metrics_of(FIELDS, MODES, len(rows), check.finish("the rows"))
-    return FileMetrics(
-        {}, found.value_counts, found.null_counts, found.nan_counts, found.lower_bounds, found.upper_bounds
-    )
+    return metrics_of(FIELDS, MODES, len(rows), check.finish("the rows"))
 
 
 def _schema() -> Any:
@@ -62,7 +59,7 @@ def _schema() -> Any:
 @given(st.lists(st.lists(ROW, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_it_is_as_if_all_rows_had_been_in_one_file(files: list[list[dict[str, Any]]]) -> None:
     parts = [file_metrics_of(rows) for rows in files]
-    found, _ = together(parts, FIELDS, MODES)
+    found = together(parts, FIELDS, MODES)
     expected = file_metrics_of([row for rows in files for row in rows])
     assert found.value_counts == expected.value_counts
     assert found.null_counts == expected.null_counts
@@ -78,9 +75,9 @@ def test_it_is_as_if_all_rows_had_been_in_one_file(files: list[list[dict[str, An
 def of(kind: str, *bounds: bytes | None, counted: bool = True) -> tuple[bytes | None, bytes | None]:
     """The lower and upper bound of files of ten values with these for both; None is a file of nulls."""
     files = [
-        FileMetrics({}, {1: 10} if counted else {}, {1: 0 if bound else 10}, {}, *_both(bound)) for bound in bounds
+        ColumnMetrics({}, {1: 10} if counted else {}, {1: 0 if bound else 10}, {}, *_both(bound)) for bound in bounds
     ]
-    found, _ = together(files, [column(1, "c", kind)], {})
+    found = together(files, [column(1, "c", kind)], {})
     return found.lower_bounds.get(1), found.upper_bounds.get(1)
 
 
@@ -122,32 +119,32 @@ def test_what_is_no_bound_makes_none(kind: str, bound: bytes) -> None:
 
 def test_a_file_with_values_and_without_bounds_leaves_none() -> None:
     bound = serialized("int", 1)
-    some = FileMetrics({}, {1: 10}, {1: 3}, {}, {1: bound}, {1: bound})
+    some = ColumnMetrics({}, {1: 10}, {1: 3}, {}, {1: bound}, {1: bound})
     for other in (
-        FileMetrics({}, {1: 10}, {1: 9}),
-        FileMetrics({}, {1: 10}),
-        FileMetrics({}, {}, {1: 10}),
-        FileMetrics(),
+        ColumnMetrics({}, {1: 10}, {1: 9}),
+        ColumnMetrics({}, {1: 10}),
+        ColumnMetrics({}, {}, {1: 10}),
+        ColumnMetrics(),
     ):
-        found, _ = together([some, other], [column(1, "c", "int")], {})
+        found = together([some, other], [column(1, "c", "int")], {})
         assert (found.lower_bounds, found.upper_bounds) == ({}, {})
-    nans = FileMetrics({}, {1: 10}, {1: 4}, {1: 6})
+    nans = ColumnMetrics({}, {1: 10}, {1: 4}, {1: 6})
     low = serialized("float", 1.0)
-    values = FileMetrics({}, {1: 1}, {1: 0}, {1: 0}, {1: low}, {1: low})
-    found, _ = together([values, nans], [column(1, "c", "float")], {})
+    values = ColumnMetrics({}, {1: 1}, {1: 0}, {1: 0}, {1: low}, {1: low})
+    found = together([values, nans], [column(1, "c", "float")], {})
     assert (found.lower_bounds, found.nan_counts) == ({1: low}, {1: 6})
 
 
 def test_what_a_file_does_not_say_is_not_said_of_all() -> None:
-    one = FileMetrics({1: 5, 2: 6}, {1: 10, 2: 10}, {1: 1}, {1: 0})
-    other = FileMetrics({1: 7}, {1: 20, 2: 20}, {2: 1})
-    found, sizes = together([one, other], [column(1, "a", "float"), column(2, "b", "int")], {})
-    assert sizes == {1: 12}
+    one = ColumnMetrics({1: 5, 2: 6}, {1: 10, 2: 10}, {1: 1}, {1: 0})
+    other = ColumnMetrics({1: 7}, {1: 20, 2: 20}, {2: 1})
+    found = together([one, other], [column(1, "a", "float"), column(2, "b", "int")], {})
+    assert found.column_sizes == {1: 12}
     assert (found.value_counts, found.null_counts, found.nan_counts) == ({1: 30, 2: 30}, {}, {})
-    dropped, _ = together([one, one], [column(2, "b", "int")], {})
+    dropped = together([one, one], [column(2, "b", "int")], {})
     assert dropped.value_counts == {2: 20}
-    unwanted, sizes = together([one, one], [column(1, "a", "float")], {1: "none"})
-    assert (unwanted.value_counts, sizes) == ({}, {})
+    unwanted = together([one, one], [column(1, "a", "float")], {1: "none"})
+    assert (unwanted.value_counts, unwanted.column_sizes) == ({}, {})
 
 
 def test_metrics_are_read_from_icebergs_json() -> None:
@@ -156,5 +153,5 @@ def test_metrics_are_read_from_icebergs_json() -> None:
         "null-value-counts": {"keys": [1], "values": [0]},
         "lower-bounds": {"keys": [1], "values": ["0A00"]},
     }
-    assert file_metrics(described) == FileMetrics({1: 9}, {}, {1: 0}, {}, {1: b"\x0a\0"}, {})
-    assert file_metrics({}) == FileMetrics()
+    assert metrics_from_json(described) == ColumnMetrics({1: 9}, {}, {1: 0}, {}, {1: b"\x0a\0"}, {})
+    assert metrics_from_json({}) == ColumnMetrics()
