@@ -28,6 +28,7 @@ from icewright.model.iceberg.tables import ATTEMPT_KEY, TASK_ID_KEY, Operation, 
 from icewright_spark.executors.merge.output import OutputFile
 from icewright_spark.parquet.lineage import LINEAGE_FIELDS
 from icewright_spark.parquet.metrics import metrics_in_json
+from icewright_spark.parquet.schema import leaves
 from icewright_spark.session.java_lists import JavaLists
 from icewright_spark.session.session import java_gateway
 
@@ -99,7 +100,7 @@ class SparkTable:
         """
         config = self.jvm.org.apache.iceberg.MetricsConfig.forTable(self.java)
         schema = self.java.schema()
-        names = {field_id: schema.findColumnName(field_id) for field_id in _primitive_ids(self.schema_fields())}
+        names = {leaf.field_id: schema.findColumnName(leaf.field_id) for leaf in leaves(self.schema_fields())}
         names |= {field["id"]: field["name"] for field in LINEAGE_FIELDS}
         return {field_id: str(config.columnMode(name).toString()).lower() for field_id, name in names.items()}
 
@@ -418,20 +419,3 @@ def _described(entry: OutputFile) -> dict[str, Any]:
         **metrics_in_json(entry.metrics),
         "split-offsets": list(entry.split_offsets),
     }
-
-
-def _primitive_ids(fields: tuple[dict[str, Any], ...]) -> Iterator[int]:
-    for field in fields:
-        yield from _primitive_ids_of(field["id"], field["type"])
-
-
-def _primitive_ids_of(field_id: int, kind: Any) -> Iterator[int]:
-    if isinstance(kind, str):
-        yield field_id
-    elif kind["type"] == "struct":
-        yield from _primitive_ids(tuple(kind["fields"]))
-    elif kind["type"] == "list":
-        yield from _primitive_ids_of(kind["element-id"], kind["element"])
-    else:
-        yield from _primitive_ids_of(kind["key-id"], kind["key"])
-        yield from _primitive_ids_of(kind["value-id"], kind["value"])
