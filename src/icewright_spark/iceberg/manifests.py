@@ -8,7 +8,7 @@ looked at one by one.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -124,7 +124,11 @@ class PartitionFiles:
                 sequence_number, path = row["dataSequenceNumber"], row["referencedDataFile"]
                 if sequence_number >= since and (path is None or path in paths):
                     sequence_numbers[place] = sequence_number
-            found += self._found(files, sequence_numbers, manifest.partitionSpecId())
+            described = self._in_json(files, [*sequence_numbers], manifest.partitionSpecId())
+            found += [
+                FoundDelete(_delete_file(said, partition, sequence_number), files, place)
+                for (partition, said), (place, sequence_number) in zip(described, sequence_numbers.items(), strict=True)
+            ]
         return found
 
     def data_files(self, paths: Collection[str]) -> dict[str, DataEntry]:
@@ -132,21 +136,15 @@ class PartitionFiles:
 
         Raises :class:`Conflict` for a file that is listed twice.
         """
-        reader = self._jvm.org.apache.iceberg.ManifestFiles
-        io, specs = self._table.java.io(), self._table.java.specs()
         without_statistics = self._jvm.java.util.List.of("file_path", "partition")
         found: dict[str, DataEntry] = {}
-        for manifest in iterate(self._snapshot.dataManifests(io)):
-            if manifest.partitionSpecId() not in self._data_specs:
-                continue
-            entries = reader.read(manifest, io, specs).select(without_statistics).filterPartitions(self._data)
-            files = self._listed(entries)
-            for row in self._columns(files, "DataFile", _OF_DATA):
-                path = row["location"]
-                if path in found:
-                    raise Conflict(f"{path} is listed twice in one snapshot")
-                if path in paths:
-                    found[path] = DataEntry(path, row["dataSequenceNumber"], row["firstRowId"])
+        for manifest in self._own_data_manifests():
+            files = self._listed(self._reader(manifest).select(without_statistics).filterPartitions(self._data))
+            for entry in self._entries(files):
+                if entry.path in found:
+                    raise Conflict(f"{entry.path} is listed twice in one snapshot")
+                if entry.path in paths:
+                    found[entry.path] = entry
         return found
 
     def data_manifests(self) -> list[Any]:
@@ -155,7 +153,7 @@ class PartitionFiles:
 
     def listed(self, manifest: Any) -> list[DataEntry]:
         """All live data files of a manifest, whatever their partition."""
-        return [entry for entry, _ in self._rows(self._data_entries(manifest, everywhere=True))]
+        return self._entries(self._listed(self._reader(manifest)))
 
     def placed(self, manifest: Any, below: Mapping[int, int]) -> list[tuple[Partition, DataEntry]]:
         """The live data files of the partitions in a manifest, with sequence numbers up to that of its spec.
@@ -165,54 +163,44 @@ class PartitionFiles:
         spec_id = manifest.partitionSpecId()
         if spec_id not in self._data_specs:
             return []
-        files = self._data_entries(manifest, everywhere=False)
-        near = [(place, entry) for entry, place in self._rows(files) if entry.data_sequence_number <= below[spec_id]]
-        if not near:
-            return []
-        lists = self._table.lists
-        said = lists.static(_TO_JSON[0], "toJson", _TO_JSON[1], self._table.java.specs().get(spec_id))
+        files = self._listed(self._reader(manifest).filterPartitions(self._data))
+        entries = enumerate(self._entries(files))
+        near = {place: entry for place, entry in entries if entry.data_sequence_number <= below[spec_id]}
         try:
-            texts = lists.values(lists.each(lists.picked(files, [place for place, _ in near]), said))
+            described = self._in_json(files, [*near], spec_id)
         except REFUSALS as error:
             raise Unsupported(f"Iceberg has no JSON of files in {manifest.path()}: {first_line(error)}") from error
-        partitions: dict[str, Partition] = {}
-        found = []
-        for (place, entry), text in zip(near, texts, strict=True):
-            values = json.dumps(json.loads(text)["partition"])
-            if values not in partitions:
-                partitions[values] = self._partition(files.get(place))
-            found.append((partitions[values], entry))
-        return found
+        return [(partition, entry) for (partition, _), entry in zip(described, near.values(), strict=True)]
 
-    def _data_entries(self, manifest: Any, *, everywhere: bool) -> Any:
-        io, specs = self._table.java.io(), self._table.java.specs()
-        reader = self._jvm.org.apache.iceberg.ManifestFiles.read(manifest, io, specs)
-        return self._listed(reader if everywhere else reader.filterPartitions(self._data))
+    def _own_data_manifests(self) -> Iterator[Any]:
+        """The data manifests that may hold something of the partitions."""
+        return (manifest for manifest in self.data_manifests() if manifest.partitionSpecId() in self._data_specs)
 
-    def _rows(self, files: Any) -> list[tuple[DataEntry, int]]:
+    def _reader(self, manifest: Any) -> Any:
+        return self._jvm.org.apache.iceberg.ManifestFiles.read(
+            manifest, self._table.java.io(), self._table.java.specs()
+        )
+
+    def _entries(self, files: Any) -> list[DataEntry]:
+        """What a Java list of data files says of each, in its order."""
         rows = self._columns(files, "DataFile", _OF_DATA)
-        return [
-            (DataEntry(row["location"], row["dataSequenceNumber"], row["firstRowId"]), place)
-            for place, row in enumerate(rows)
-        ]
+        return [DataEntry(row["location"], row["dataSequenceNumber"], row["firstRowId"]) for row in rows]
 
     def described(self, paths: Collection[str]) -> dict[str, dict[str, Any]]:
         """Data files of these paths in Iceberg's JSON of a content file, metrics included; others are left out.
 
         Raises :class:`NotStitchable` for one that Iceberg has no JSON of, as under a spec with ``void`` alone.
         """
-        api, specs, io = self._jvm.org.apache.iceberg, self._table.java.specs(), self._table.java.io()
+        parser, specs = self._jvm.org.apache.iceberg.ContentFileParser, self._table.java.specs()
         found: dict[str, dict[str, Any]] = {}
-        for manifest in iterate(self._snapshot.dataManifests(io)):
-            if manifest.partitionSpecId() not in self._data_specs:
-                continue
+        for manifest in self._own_data_manifests():
             spec = specs.get(manifest.partitionSpecId())
-            files = self._listed(api.ManifestFiles.read(manifest, io, specs).filterPartitions(self._data))
+            files = self._listed(self._reader(manifest).filterPartitions(self._data))
             for number, row in enumerate(self._columns(files, "DataFile", {"location": "String"})):
                 if row["location"] not in paths:
                     continue
                 try:
-                    text = api.ContentFileParser.toJson(files.get(number), spec)
+                    text = parser.toJson(files.get(number), spec)
                 except REFUSALS as error:
                     raise NotStitchable(f"Iceberg has no JSON of {row['location']}: {first_line(error)}") from error
                 found[row["location"]] = json.loads(text)
@@ -239,21 +227,21 @@ class PartitionFiles:
             columns[getter] = lists.values(lists.each(files, method))
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
-    def _found(self, files: Any, sequence_numbers: Mapping[int, int], spec_id: int) -> list[FoundDelete]:
-        """The delete files at these places of a Java list, whose sequence numbers are given, all of one spec."""
-        if not sequence_numbers:
+    def _in_json(self, files: Any, places: Sequence[int], spec_id: int) -> list[tuple[Partition, dict[str, Any]]]:
+        """The files at these places of a Java list, all of one spec: their partitions, and Iceberg's JSON of them."""
+        if not places:
             return []
         lists = self._table.lists
         said = lists.static(_TO_JSON[0], "toJson", _TO_JSON[1], self._table.java.specs().get(spec_id))
-        texts = lists.values(lists.each(lists.picked(files, list(sequence_numbers)), said))
-        found: list[FoundDelete] = []
+        texts = lists.values(lists.each(lists.picked(files, places), said))
         partitions: dict[str, Partition] = {}
-        for (place, sequence_number), text in zip(sequence_numbers.items(), texts, strict=True):
+        found = []
+        for place, text in zip(places, texts, strict=True):
             described = json.loads(text)
             values = json.dumps(described["partition"])
             if values not in partitions:
                 partitions[values] = self._partition(files.get(place))
-            found.append(FoundDelete(_delete_file(described, partitions[values], sequence_number), files, place))
+            found.append((partitions[values], described))
         return found
 
     def _partition(self, java: Any) -> Partition:
