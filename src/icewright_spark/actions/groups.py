@@ -6,7 +6,7 @@ and a refusal is cleaned of the secrets of its own group before it leaves the wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -17,6 +17,7 @@ from icewright.core.errors import IcewrightError, NotSorted, NotStitchable, Stor
 from icewright.model.work.jobs import GroupLeft
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.spark_tasks import spark_tasks
+from icewright_spark.executors.merge.compact_deletes import CompactJob
 from icewright_spark.executors.merge.merge import MergeJob, MergeResult, merge_group
 from icewright_spark.executors.stitch.stitch import StitchJob, stitch_group
 from icewright_spark.parquet.errors import (
@@ -34,7 +35,8 @@ from icewright_spark.parquet.errors import (
 from icewright_spark.session.worker import settle_in
 
 Job: TypeAlias = MergeJob | StitchJob
-_Job = TypeVar("_Job", bound=Job)
+_Job = TypeVar("_Job", bound=MergeJob | StitchJob | CompactJob)
+_Done = TypeVar("_Done")
 
 OF_ONE_GROUP: Final = (
     DiskFull,
@@ -111,7 +113,7 @@ def run_jobs(context: SparkContext, jobs: Sequence[Sequence[Job]], phases: Seque
     def run(task: Iterable[Sequence[tuple[int, Job]]]) -> Iterable[tuple[int, Outcome]]:
         settle_in()
         for place, job in chain.from_iterable(task):
-            yield place, _outcome(job)
+            yield place, outcome_of(job, _rewritten)
             done.add({place: 1})
 
     elements = [(place, job) for place, its in enumerate(jobs) for job in its]
@@ -122,10 +124,14 @@ def run_jobs(context: SparkContext, jobs: Sequence[Sequence[Job]], phases: Seque
     return outcomes
 
 
-def _outcome(job: Job) -> Outcome:
+def _rewritten(job: Job) -> MergeResult:
+    return stitch_group(job) if isinstance(job, StitchJob) else merge_group(job)
+
+
+def outcome_of(job: _Job, carry_out: Callable[[_Job], _Done]) -> _Done | Refusal:
+    """What comes of a job in a worker, an error of the tree cleaned of the secrets of its storage."""
     try:
-        own = _own_output(job)
-        return stitch_group(own) if isinstance(own, StitchJob) else merge_group(own)
+        return carry_out(_own_output(job))
     except IcewrightError as error:
         return Refusal(job.group.group_id, type(error), job.storage.without_secrets(error.message), error.hint)
 
@@ -170,6 +176,6 @@ def _own_output(job: _Job) -> _Job:
 
 def _with_suffix(job: _Job, suffix: str) -> _Job:
     end = f"{suffix}.parquet"
-    if isinstance(job, StitchJob):
-        return replace(job, output_path=job.output_path.removesuffix(".parquet") + end)
-    return replace(job, output_paths=tuple(path.removesuffix(".parquet") + end for path in job.output_paths))
+    if isinstance(job, MergeJob):
+        return replace(job, output_paths=tuple(path.removesuffix(".parquet") + end for path in job.output_paths))
+    return replace(job, output_path=job.output_path.removesuffix(".parquet") + end)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from icewright.core.errors import Conflict, IcewrightError
+from icewright.core.errors import Conflict
 from icewright.model.actions.rewrite_delete_files import (
     DELETE_FORMAT_VERSION,
     POSITIONS_METHOD,
@@ -23,7 +21,7 @@ from icewright.model.actions.rewrite_delete_files import (
 )
 from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
 from icewright_spark.actions.done import Done
-from icewright_spark.actions.groups import Refusal
+from icewright_spark.actions.groups import Refusal, outcome_of
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.planned_table import check_table
 from icewright_spark.actions.spark_tasks import spark_tasks
@@ -104,7 +102,7 @@ def run(spark: SparkSession, jobs: Sequence[CompactJob]) -> list[Compacted]:
         settle_in()
         for its in task:
             for job in its:
-                yield _outcome(job)
+                yield outcome_of(job, compact)
 
     context = spark.sparkContext
     tasks = spark_tasks(jobs, lambda job: job.group.size_bytes, context.defaultParallelism)
@@ -114,17 +112,6 @@ def run(spark: SparkSession, jobs: Sequence[CompactJob]) -> list[Compacted]:
             raise outcome.error(outcome.message, hint=outcome.hint)
         done.append(outcome)
     return done
-
-
-def _outcome(job: CompactJob) -> Compacted | Refusal:
-    running = TaskContext.get()
-    if running is not None and running.attemptNumber():  # the first run may be out of sight, and still be writing
-        own = f"{job.output_path.removesuffix('.parquet')}-try{running.taskAttemptId()}.parquet"
-        job = replace(job, output_path=own)
-    try:
-        return compact(job)
-    except IcewrightError as error:
-        return Refusal(job.group.group_id, type(error), job.storage.without_secrets(error.message), error.hint)
 
 
 def check_done(action: RewritePositionDeletes, done: Sequence[Compacted]) -> None:
