@@ -7,12 +7,12 @@ start where something differs. In local mode workers are this very interpreter.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import SparkSession
 
+from icewright.core.codec import loads
 from icewright.core.errors import Unavailable, VersionMismatch
 from icewright.model.work.optimizers import WorkerEnvironment
 from icewright_spark.optimizer.cluster_executors import NoExecutors
@@ -33,7 +33,7 @@ def worker_environment(spark: SparkSession) -> WorkerEnvironment:
     workers cannot say.
     """
     look = _look()
-    ours = environment_of(look(0))
+    ours = loads(WorkerEnvironment, look(0))
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return ours
@@ -51,7 +51,7 @@ def worker_environment(spark: SparkSession) -> WorkerEnvironment:
             raise NoExecutors(failure.detail) from error
         raise Unavailable(f"the cluster's workers cannot run Python: {failure.detail}") from error
     for theirs in sorted(found):
-        require_same(ours, environment_of(theirs))
+        require_same(ours, loads(WorkerEnvironment, theirs))
     return ours
 
 
@@ -74,16 +74,6 @@ def require_same(ours: WorkerEnvironment, theirs: WorkerEnvironment) -> None:
     ]
     if differing:
         raise VersionMismatch(f"the cluster's workers have other packages: {', '.join(differing)}", hint=_PACK)
-
-
-def environment_of(said: str) -> WorkerEnvironment:
-    """What a worker said."""
-    found: Mapping[str, object] = json.loads(said)
-    packages = found["packages"]
-    assert isinstance(packages, dict)  # noqa: S101 - our own words, from below
-    return WorkerEnvironment(
-        str(found["python"]), str(found["spark"]), {str(name): str(version) for name, version in packages.items()}
-    )
 
 
 def _look() -> Callable[[int], str]:

@@ -14,9 +14,10 @@ import pytest
 from pyspark import cloudpickle
 
 from icewright import __version__
+from icewright.core.codec import loads
 from icewright.core.errors import Unavailable, VersionMismatch
 from icewright.model.work.optimizers import WorkerEnvironment
-from icewright_spark.optimizer.environment import PACKAGES, _look, environment_of, require_same, worker_environment
+from icewright_spark.optimizer.environment import PACKAGES, _look, require_same, worker_environment
 from tests.cases import each_case
 
 OURS = WorkerEnvironment("3.11.7", "4.1.4", {"pyarrow": "26.0.1", "xxhash": "3.8.2"})
@@ -51,7 +52,7 @@ def test_workers_with_other_packages_are_refused(version: str | None) -> None:
 
 
 def test_the_question_travels_to_a_python_that_has_nothing_of_ours() -> None:
-    ours = environment_of(_look()(0))
+    ours = loads(WorkerEnvironment, _look()(0))
     assert set(ours.packages) == {*PACKAGES, "icewright"}
     assert ours.packages["icewright"] == __version__
     assert ours.spark == pyspark.__version__
@@ -66,7 +67,7 @@ def test_the_question_travels_to_a_python_that_has_nothing_of_ours() -> None:
         [sys.executable, "-I", "-S", "-c", code], input=question, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    theirs = environment_of(done.stdout.decode())
+    theirs = loads(WorkerEnvironment, done.stdout.decode())
     assert (theirs.python, theirs.spark) == (ours.python, ours.spark)
     assert set(theirs.packages.values()) == {""}
     with pytest.raises(VersionMismatch, match="icewright missing"):
@@ -89,12 +90,12 @@ def breaking(text: str) -> Any:
 
 
 def test_in_local_mode_nobody_needs_to_be_asked() -> None:
-    assert worker_environment(session("local[2]", breaking("asked"))) == environment_of(_look()(0))
+    assert worker_environment(session("local[2]", breaking("asked"))) == loads(WorkerEnvironment, _look()(0))
 
 
 def test_on_a_cluster_all_that_answer_are_compared() -> None:
     said = _look()(0)
-    assert worker_environment(session("spark://head:7077", lambda: [said, said])) == environment_of(said)
+    assert worker_environment(session("spark://head:7077", lambda: [said, said])) == loads(WorkerEnvironment, said)
     other = said.replace(pyspark.__version__, "3.5.9")
     with pytest.raises(VersionMismatch, match=r"Spark 3\.5\.9"):
         worker_environment(session("yarn", lambda: [said, other]))
