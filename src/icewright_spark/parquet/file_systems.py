@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,20 +42,20 @@ class _Kind:
     """A kind of storage: which settings are its own, and what becomes of each."""
 
     schemes: frozenset[str]
-    prefixes: tuple[str, ...]
-    honoured: frozenset[str]
-    honoured_prefixes: tuple[str, ...]
-    without_effect: tuple[str, ...]
+    open: Callable[[Address, Mapping[str, Any]], Any]
+    arguments: Callable[[Address, Mapping[str, str]], dict[str, Any]] = lambda _where, _found: {}
+    prefixes: tuple[str, ...] = ()
+    honoured: frozenset[str] = frozenset()
+    honoured_prefixes: tuple[str, ...] = ()
+    without_effect: tuple[str, ...] = ()
     """Names, and prefixes that end in a dot or a dash, of settings that Arrow need not know: how Java's requests
     travel, when they are repeated, what deletions do."""
-    only: Mapping[str, frozenset[str]]
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Settings that Arrow cannot honour, with the values (in lower case) that ask for nothing special."""
-    arguments: Callable[[Address, Mapping[str, str]], dict[str, Any]]
-    open: Callable[[Address, Mapping[str, Any]], Any]
 
     def knows(self, key: str) -> bool:
         """Whether a setting is rendered."""
-        return key in self.honoured or key.startswith(self.honoured_prefixes or ("\0",))
+        return key in self.honoured or key.startswith(self.honoured_prefixes)
 
     def is_without_effect(self, key: str) -> bool:
         """Whether a setting changes nothing about what is read and written."""
@@ -89,7 +89,7 @@ def honoured(properties: Mapping[str, str], location: str) -> dict[str, str]:
         elif key in kind.only:
             if value.strip().lower() not in kind.only[key]:
                 raise UnsupportedLocation(f"{key} asks for what Arrow cannot do", hint=_HINT)
-        elif key.startswith(kind.prefixes or ("\0",)) and not kind.is_without_effect(key):
+        elif key.startswith(kind.prefixes) and not kind.is_without_effect(key):
             raise UnsupportedLocation(f"{key} is set, which Arrow cannot honour", hint=_HINT)
     if properties.get("s3.sse.type", "none").strip().lower() == "s3" and "s3.endpoint" in needed:
         raise UnsupportedLocation("s3.sse.type asks for encryption, which only AWS itself does unasked", hint=_HINT)
@@ -178,10 +178,6 @@ def _adls_arguments(where: Address, found: Mapping[str, str]) -> dict[str, Any]:
     return made
 
 
-def _hdfs_arguments(_where: Address, _found: Mapping[str, str]) -> dict[str, Any]:
-    return {}
-
-
 _HINT: Final = "such tables are rewritten by Spark's own reader and writer"
 
 _S3: Final = _Kind(
@@ -199,7 +195,6 @@ _S3: Final = _Kind(
             "http-client.proxy-endpoint",
         }
     ),
-    honoured_prefixes=(),
     without_effect=(
         *("s3.acceleration-enabled", "s3.dualstack-enabled", "s3.cross-region-access-enabled"),
         *("s3.use-arn-region-enabled", "s3.checksum-enabled", "s3.chunked-encoding-enabled", "s3.staging-dir"),
@@ -229,12 +224,10 @@ _GCS: Final = _Kind(
     honoured=frozenset(
         {"gcs.oauth2.token", "gcs.oauth2.token-expires-at", "gcs.project-id", "gcs.service.host", "gcs.no-auth"}
     ),
-    honoured_prefixes=(),
     without_effect=(
         *("gcs.channel.", "gcs.delete.", "gcs.analytics-core.", "gcs.client-lib-token"),
         "gcs.oauth2.refresh-credentials-",
     ),
-    only={},
     arguments=_gcs_arguments,
     open=lambda _where, made: fs.GcsFileSystem(**made),
 )
@@ -244,17 +237,10 @@ _ADLS: Final = _Kind(
     honoured=frozenset({"adls.auth.shared-key.account.name", "adls.auth.shared-key.account.key"}),
     honoured_prefixes=("adls.sas-token.",),
     without_effect=("adls.read.", "adls.write.", "adls.sas-token-expires-at-ms.", "adls.refresh-credentials-"),
-    only={},
     arguments=_adls_arguments,
     open=lambda _where, made: fs.AzureFileSystem(**made),
 )
 _HDFS: Final = _Kind(
     schemes=frozenset({"hdfs", "viewfs"}),
-    prefixes=(),
-    honoured=frozenset(),
-    honoured_prefixes=(),
-    without_effect=(),
-    only={},
-    arguments=_hdfs_arguments,
     open=lambda where, _made: fs.HadoopFileSystem.from_uri(f"{where.scheme}://{where.authority}"),
 )
