@@ -179,25 +179,18 @@ class SparkTable:
     def deletes_nothing(self) -> Any:
         """A Java ``Consumer`` that does nothing with the paths it is given; safe for several threads."""
         lang = self.jvm.java.lang
-        handles, nothing = lang.invoke.MethodHandles, lang.Void.TYPE
-        handle = handles.empty(lang.invoke.MethodType.methodType(nothing, lang.Class.forName("java.lang.Object")))
-        consumer = lang.Class.forName("java.util.function.Consumer")
-        return lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, handle)
+        kind = lang.invoke.MethodType.methodType(lang.Void.TYPE, lang.Class.forName("java.lang.Object"))
+        return self.lists.instance("java.util.function.Consumer", lang.invoke.MethodHandles.empty(kind))
 
     def is_still_current(self) -> Any:
         """A Java ``SnapshotAncestryValidator``: the present snapshot is still the current one. There must be one."""
-        jvm, descriptor = self.jvm, self.lists.descriptor
-        handles, lookup = jvm.java.lang.invoke.MethodHandles, jvm.java.lang.invoke.MethodHandles.publicLookup()
-        kinds = {
-            name: jvm.java.lang.Class.forName(f"java.{name}")
-            for name in ("lang.Object", "lang.Iterable", "util.Iterator")
-        }
-        iterator = lookup.findVirtual(kinds["lang.Iterable"], "iterator", descriptor("()Ljava/util/Iterator;"))
-        first = lookup.findVirtual(kinds["util.Iterator"], "next", descriptor("()Ljava/lang/Object;"))
-        equals = lookup.findVirtual(kinds["lang.Object"], "equals", descriptor("(Ljava/lang/Object;)Z"))
-        newest = handles.filterReturnValue(iterator, first)
-        test = handles.filterReturnValue(newest, equals.bindTo(self.java.currentSnapshot()))
-        return self.lists.instance("org.apache.iceberg.SnapshotAncestryValidator", test)
+        lists = self.lists
+        test = lists.chained(
+            lists.handle("java.lang.Iterable", "iterator", "()Ljava/util/Iterator;"),
+            lists.handle("java.util.Iterator", "next", "()Ljava/lang/Object;"),
+            lists.bound("java.lang.Object", "equals", "(Ljava/lang/Object;)Z", self.java.currentSnapshot()),
+        )
+        return lists.instance("org.apache.iceberg.SnapshotAncestryValidator", test)
 
     def unpartitioned_specs(self) -> frozenset[int]:
         """The ids of the partition specs without fields, whose equality deletes apply everywhere."""

@@ -94,19 +94,13 @@ def _only(table: SparkTable, tasks: Any, paths: Iterable[str]) -> Any:
     wanted = table.jvm.java.util.HashSet()
     for path in paths:
         wanted.add(path)
-    loader, invoke = table.java.getClass().getClassLoader(), table.jvm.java.lang.invoke
-    lookup, typed = invoke.MethodHandles.publicLookup(), invoke.MethodType.fromMethodDescriptorString
-    handle = lookup.findVirtual(
-        loader.loadClass(f"{_API}FileScanTask"), "file", typed("()Lorg/apache/iceberg/ContentFile;", loader)
+    lists = table.lists
+    is_wanted = lists.chained(
+        lists.handle(f"{_API}FileScanTask", "file", "()Lorg/apache/iceberg/ContentFile;"),
+        lists.handle(f"{_API}ContentFile", "location", "()Ljava/lang/String;"),
+        lists.bound("java.util.Set", "contains", "(Ljava/lang/Object;)Z", wanted),
     )
-    for step in (
-        lookup.findVirtual(loader.loadClass(f"{_API}ContentFile"), "location", typed("()Ljava/lang/String;", loader)),
-        lookup.bind(wanted, "contains", typed("(Ljava/lang/Object;)Z", loader)),
-    ):
-        handle = invoke.MethodHandles.filterReturnValue(
-            handle, step.asType(step.type().changeParameterType(0, handle.type().returnType()))
-        )
-    predicate = invoke.MethodHandleProxies.asInterfaceInstance(loader.loadClass("java.util.function.Predicate"), handle)
+    predicate = lists.instance("java.util.function.Predicate", is_wanted)
     return table.jvm.org.apache.iceberg.io.CloseableIterable.filter(tasks, predicate)
 
 

@@ -35,11 +35,11 @@ class JavaLists:
 
     def do(self, elements: Any, function: Any) -> None:
         """Call a function with each element, in order."""
-        elements.stream().forEach(self._proxy("java.util.function.Consumer", function))
+        elements.stream().forEach(self.instance("java.util.function.Consumer", function))
 
     def picked(self, elements: Any, places: Sequence[int]) -> Any:
         """The list of the elements at these places."""
-        get = self._lookup.findVirtual(self._class("java.util.List"), "get", self._type("(I)Ljava/lang/Object;"))
+        get = self.handle("java.util.List", "get", "(I)Ljava/lang/Object;")
         return self.each(self.of(places), self._function(get.bindTo(elements)))
 
     def method(self, owner: str, name: str, signature: str) -> Any:
@@ -47,7 +47,7 @@ class JavaLists:
 
         ``owner`` is its class, with ``/`` or ``.``, and ``signature`` a descriptor of the JVM's.
         """
-        return self._function(self._lookup.findVirtual(self._class(owner), name, self._type(signature)))
+        return self._function(self.handle(owner, name, signature))
 
     def static(self, owner: str, name: str, signature: str, second: Any) -> Any:
         """A static method of two arguments as a function of the first."""
@@ -65,7 +65,7 @@ class JavaLists:
 
     def hidden(self, owner: str, name: str, kind: str = "java.util.function.Function") -> Any:
         """A method without arguments that is not public, as a function (of that ``kind``) of its object."""
-        return self._proxy(kind, self.hidden_handle(owner, name, ()))
+        return self.instance(kind, self.hidden_handle(owner, name, ()))
 
     def hidden_handle(self, owner: str, name: str, parameters: Sequence[str]) -> Any:
         """The handle of a method that is not public, whose parameters are of these types."""
@@ -90,15 +90,22 @@ class JavaLists:
 
     def bound(self, owner: str, name: str, signature: str, this: Any) -> Any:
         """A method of one argument as a function of that."""
-        return self._lookup.findVirtual(self._class(owner), name, self._type(signature)).bindTo(this)
+        return self.handle(owner, name, signature).bindTo(this)
 
-    def descriptor(self, signature: str) -> Any:
-        """The type of a method by the JVM's descriptor."""
-        return self._type(signature)
+    def handle(self, owner: str, name: str, signature: str) -> Any:
+        """The handle of a method, whose first argument is its object."""
+        return self._lookup.findVirtual(self._class(owner), name, self._type(signature))
+
+    def chained(self, first: Any, *others: Any) -> Any:
+        """A handle of what each of these handles of one argument says of what the one before it said."""
+        for each in others:
+            typed = each.asType(each.type().changeParameterType(0, first.type().returnType()))
+            first = self._invoke.MethodHandles.filterReturnValue(first, typed)
+        return first
 
     def instance(self, kind: str, handle: Any) -> Any:
         """An object of an interface with one method, which is this handle."""
-        return self._proxy(kind, handle)
+        return self._invoke.MethodHandleProxies.asInterfaceInstance(self._class(kind), handle)
 
     def _class(self, name: str) -> Any:
         if name == "boolean":
@@ -111,7 +118,4 @@ class JavaLists:
         return self._invoke.MethodType.fromMethodDescriptorString(signature, self._loader)
 
     def _function(self, handle: Any) -> Any:
-        return self._proxy("java.util.function.Function", handle)
-
-    def _proxy(self, kind: str, handle: Any) -> Any:
-        return self._invoke.MethodHandleProxies.asInterfaceInstance(self._class(kind), handle)
+        return self.instance("java.util.function.Function", handle)
