@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from icewright.model.actions.actions import ActionKind, FileGroup, InputFile, RewriteDataFiles
+from icewright.model.actions.actions import Action, ActionKind, FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.files import Partition
 from icewright.model.iceberg.names import TableId, TableName
@@ -33,6 +33,23 @@ def spec_of(task_id: str = "task-1", attempt: int = 1, groups: int = 2) -> TaskS
         action=RewriteDataFiles(BASE_SNAPSHOT_ID, 0, tuple(group(number) for number in range(groups)), 1 << 29),
         lease_ms=int(LEASE_S * 1000),
         action_version=ActionKind.REWRITE_DATA_FILES.traits.protocol_version,
+    )
+
+
+def first_attempt(
+    name: TableName, uuid: str, action: Action, task_id: str = "task-1", lease_ms: int = 30_000
+) -> TaskSpec:
+    """A task of a table that is there, handed out for the first time."""
+    return TaskSpec(
+        protocol_version=PROTOCOL_VERSION,
+        task_id=task_id,
+        attempt=1,
+        fencing_token=1,
+        table_id=TableId(name.catalog, uuid),
+        table_name=name,
+        action=action,
+        lease_ms=lease_ms,
+        action_version=1,
     )
 
 

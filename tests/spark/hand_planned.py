@@ -8,9 +8,10 @@ from pyspark.sql import Row, SparkSession
 
 from icewright.model.actions.actions import FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.work.jobs import PROTOCOL_VERSION, TaskSpec
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import TaskSpec
 from icewright_spark.iceberg.java_api import SparkTable
+from tests.builders.specs import first_attempt
 from tests.spark.tables import sql_name
 
 _CONTENTS = (FileContent.DATA, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES)
@@ -26,17 +27,8 @@ def hand_planned(spark: SparkSession, name: TableName) -> TaskSpec:
         by_partition.setdefault(_partition(entry), []).append(entry)
     groups = [_group(number, *found) for number, found in enumerate(sorted(by_partition.items()))]
     snapshot = table.java.currentSnapshot()
-    return TaskSpec(
-        protocol_version=PROTOCOL_VERSION,
-        task_id=f"hand-planned-{snapshot.snapshotId()}",
-        attempt=1,
-        fencing_token=1,
-        table_id=TableId(name.catalog, table.uuid),
-        table_name=name,
-        action=RewriteDataFiles(snapshot.snapshotId(), table.schema_id, tuple(filter(_has_files, groups)), 1 << 29),
-        lease_ms=_LEASE_MS,
-        action_version=1,
-    )
+    action = RewriteDataFiles(snapshot.snapshotId(), table.schema_id, tuple(filter(_has_files, groups)), 1 << 29)
+    return first_attempt(name, table.uuid, action, f"hand-planned-{snapshot.snapshotId()}", _LEASE_MS)
 
 
 def _partition(entry: Row) -> Partition:

@@ -17,6 +17,7 @@ from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
+from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.work.jobs import (
@@ -46,6 +47,7 @@ from icewright_spark.optimizer.attempt import Attempt
 from icewright_spark.optimizer.probe import probe
 from tests.doubles.removals import removal_ports
 from tests.lakes.stores import new_store
+from tests.narrowing import not_none
 
 OPTIMIZER = "optimizer-test"
 AUTO = {"icewright.mode": "auto"}
@@ -155,6 +157,11 @@ class SparkLoop:
             spec = self.control.dispatcher.claim(OPTIMIZER)
         assert spec is not None, self.control.maintainer.look(name).plan.reason
         return spec
+
+    def claim_asked(self, name: TableName, request: PlanRequest) -> TaskSpec:
+        """Have planned what is asked for, and take its task."""
+        self.control.dispatcher.apply(self.control.maintainer.plan_asked(name, request).plan_id)
+        return not_none(self.control.dispatcher.claim(OPTIMIZER))
 
     def claim_if_any(self, name: TableName) -> TaskSpec | None:
         """Plan the table and take its task, if there is anything to do."""

@@ -19,7 +19,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.inventory import ManifestSummary
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.observation import Observation
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
+from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
 from icewright.work.store.table_store import SqlTableStore
@@ -27,6 +27,7 @@ from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_manifests import rewrite_manifests
 from icewright_spark.iceberg.java_api import SparkTable
+from tests.builders.specs import first_attempt
 from tests.lakes.stores import new_store
 from tests.spark.tables import sql_name
 
@@ -67,17 +68,7 @@ class ManifestLake:
         uuid = SparkTable(self.spark, name).uuid
         observation, _ = self.observe(name)
         assert observation.metadata.table_id.uuid == uuid
-        return TaskSpec(
-            protocol_version=PROTOCOL_VERSION,
-            task_id=task_id,
-            attempt=1,
-            fencing_token=1,
-            table_id=observation.metadata.table_id,
-            table_name=name,
-            action=action,
-            lease_ms=30_000,
-            action_version=1,
-        )
+        return first_attempt(name, uuid, action, task_id)
 
     def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
         """As an attempt does."""

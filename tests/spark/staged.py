@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 
 from icewright.model.actions.actions import Executor, FileGroup, InputFile, RewriteDataFiles
 from icewright.model.iceberg.files import DeleteFile, FileContent, FileFormat, Partition
-from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.work.jobs import PROTOCOL_VERSION, TaskReport, TaskSpec
+from icewright.model.iceberg.names import TableName
+from icewright.model.work.jobs import TaskReport, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright_spark.actions.done import Done
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_data_files import rewrite_data_files
 from icewright_spark.iceberg.java_api import SparkTable, iterate
+from tests.builders.specs import first_attempt
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, missing_files
 
@@ -60,25 +61,16 @@ def plan_of(spark: SparkSession, name: TableName, task_id: str = "task-1") -> Ta
                 ),
             )
         )
-    return TaskSpec(
-        protocol_version=PROTOCOL_VERSION,
-        task_id=task_id,
-        attempt=1,
-        fencing_token=1,
-        table_id=TableId(name.catalog, table.uuid),
-        table_name=name,
-        action=RewriteDataFiles(
-            base.snapshotId(),
-            table.schema_id,
-            tuple(
-                FileGroup(number, partition, partition.values, tuple(files), Executor.STAGED, tuple(deletes[partition]))
-                for number, (partition, files) in enumerate(groups.items())
-            ),
-            1 << 29,
+    action = RewriteDataFiles(
+        base.snapshotId(),
+        table.schema_id,
+        tuple(
+            FileGroup(number, partition, partition.values, tuple(files), Executor.STAGED, tuple(deletes[partition]))
+            for number, (partition, files) in enumerate(groups.items())
         ),
-        lease_ms=30_000,
-        action_version=1,
+        1 << 29,
     )
+    return first_attempt(name, table.uuid, action, task_id)
 
 
 def described(spark: SparkSession, task: Any) -> dict[str, Any]:

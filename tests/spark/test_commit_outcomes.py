@@ -31,9 +31,9 @@ from icewright.model.actions.rewrite_manifests import (
 )
 from icewright.model.iceberg.catalog_entries import CatalogEntry, CatalogKind
 from icewright.model.iceberg.files import Partition
-from icewright.model.iceberg.names import TableId, TableName
+from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TASK_ID_KEY
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, Conflicted, Result, TaskSpec
+from icewright.model.work.jobs import Committed, CommitUnknown, Conflicted, Result, TaskSpec
 from icewright_spark.actions.compute_statistics import compute_statistics
 from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.rewrite_data_files import merge_jobs, merged_outputs, proof_of
@@ -41,6 +41,7 @@ from icewright_spark.actions.rewrite_manifests import rewrite_manifests
 from icewright_spark.executors.merge.merge import merge_group
 from icewright_spark.iceberg.commits.commit import CommitResult, commit_rewrite
 from icewright_spark.iceberg.java_api import SparkTable
+from tests.builders.specs import first_attempt
 from tests.lakes.sqlite import SCHEMA, files_of, rows
 from tests.readers.duck import duckdb_with_iceberg
 from tests.servers.fault_proxy import Answer, Cell, FaultProxy
@@ -101,17 +102,9 @@ def spec_of(table: Table) -> TaskSpec:
         for task in table.scan().plan_files()
     )
     group = FileGroup(0, Partition(0, "[]"), "", files)
-    return TaskSpec(
-        protocol_version=PROTOCOL_VERSION,
-        task_id=f"task-{table.name()[-1]}",
-        attempt=1,
-        fencing_token=1,
-        table_id=TableId(CATALOG, str(table.metadata.table_uuid)),
-        table_name=TableName(CATALOG, (NAMESPACE,), table.name()[-1]),
-        action=RewriteDataFiles(snapshot.snapshot_id, table.schema().schema_id, (group,), 1 << 29),
-        lease_ms=30_000,
-        action_version=1,
-    )
+    action = RewriteDataFiles(snapshot.snapshot_id, table.schema().schema_id, (group,), 1 << 29)
+    name = TableName(CATALOG, (NAMESPACE,), table.name()[-1])
+    return first_attempt(name, str(table.metadata.table_uuid), action, f"task-{name.name}")
 
 
 def commit(rig: Rig, spec: TaskSpec, cell: Cell) -> tuple[CommitResult, list[str]]:

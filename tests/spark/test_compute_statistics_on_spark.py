@@ -22,7 +22,7 @@ from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
-from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, TaskSpec
+from icewright.model.work.jobs import Committed, TaskSpec
 from icewright.model.work.tasks import TaskState
 from icewright.observation.observer import Observer
 from icewright.policy.effective import effective_policy
@@ -33,6 +33,7 @@ from icewright_spark.actions.phase import Phase
 from icewright_spark.iceberg import statistics_files
 from icewright_spark.iceberg.java_api import SparkTable
 from icewright_spark.parquet.errors import ProofFailed
+from tests.builders.specs import first_attempt
 from tests.conftest import CAMPAIGN
 from tests.lakes.sqlite import writer
 from tests.lakes.stores import new_store
@@ -76,17 +77,7 @@ class StatisticsLake:
     def plan(self, name: TableName, snapshot_id: int | None = None) -> TaskSpec:
         action = self.decide(name, snapshot_id).action
         assert action is not None
-        return TaskSpec(
-            protocol_version=PROTOCOL_VERSION,
-            task_id="task-1",
-            attempt=1,
-            fencing_token=1,
-            table_id=self.metadata(name).table_id,
-            table_name=name,
-            action=action,
-            lease_ms=30_000,
-            action_version=1,
-        )
+        return first_attempt(name, self.metadata(name).table_id.uuid, action)
 
     def carry_out(self, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
         """As an attempt does."""

@@ -21,8 +21,9 @@ from icewright_spark.actions.remove_dangling_deletes import remove_dangling_dele
 from icewright_spark.iceberg.dangling import Reach
 from icewright_spark.iceberg.java_api import SparkTable, iterate
 from tests.lakes.deletes import delete_where_equal
+from tests.narrowing import of_type
 from tests.spark.beginnings import Beginnings
-from tests.spark.loop import OPTIMIZER, SparkLoop
+from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
@@ -46,18 +47,15 @@ class Deleted:
         self.spark.sql(text.format(t=sql_name(self.name)))
 
     def claim(self) -> TaskSpec:
-        plan = self.loop.control.maintainer.plan_asked(self.name, RemoveDanglingDeletesRequest())
-        self.loop.control.dispatcher.apply(plan.plan_id)
-        spec = self.loop.control.dispatcher.claim(OPTIMIZER)
-        assert spec is not None
-        return spec
+        return self.loop.claim_asked(self.name, RemoveDanglingDeletesRequest())
 
     def carry_out(self, spec: TaskSpec, meanwhile: Callable[[], None] = lambda: None) -> Result:
         """As an attempt does; ``meanwhile`` comes right before the first commit."""
         todo = [meanwhile]
         table = SparkTable(self.spark, self.name)
         may_commit = lambda: todo.pop()() if todo else None  # noqa: E731 - as in test_position_deletes_on_spark
-        return remove_dangling_deletes(table, spec, action_of(spec), Phase(1), may_commit).result
+        action = of_type(RemoveDanglingDeletes, spec.action)
+        return remove_dangling_deletes(table, spec, action, Phase(1), may_commit).result
 
     def delete_files(self) -> set[str]:
         rows = self.spark.sql(f"SELECT file_path FROM {sql_name(self.name)}.delete_files")  # noqa: S608 - a test
@@ -66,11 +64,6 @@ class Deleted:
     def rows(self) -> Any:
         """Rows without their lineage, which a table that is not of version 3 yet has not."""
         return sorted(map(str, self.spark.table(sql_name(self.name)).collect()))
-
-
-def action_of(spec: TaskSpec) -> RemoveDanglingDeletes:
-    assert isinstance(spec.action, RemoveDanglingDeletes)
-    return spec.action
 
 
 def in_city(spark: SparkSession, name: TableName, city: str) -> Any:
@@ -111,7 +104,7 @@ def test_w5_what_dangles_goes_and_every_row_stays(deleted: Deleted, version: int
         deleted.sql("DELETE FROM {t} WHERE id = 103")
     rows, listed = contents(deleted.spark, deleted.name), deleted.delete_files()
     spec = deleted.claim()
-    gone = {delete.path for delete in action_of(spec).deletes}
+    gone = {delete.path for delete in of_type(RemoveDanglingDeletes, spec.action).deletes}
     assert len(gone) == 2
     report = deleted.loop.attempt(spec)
     assert isinstance(report.result, Committed), report.result

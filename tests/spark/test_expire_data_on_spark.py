@@ -27,7 +27,7 @@ from icewright_spark.iceberg.java_api import SparkTable
 from tests.builders.deletions import Died
 from tests.conftest import CAMPAIGN
 from tests.spark.beginnings import Beginnings, Write
-from tests.spark.loop import OPTIMIZER, SparkLoop
+from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
@@ -82,11 +82,7 @@ def run(loop: SparkLoop, name: TableName, statement: str) -> None:
 
 
 def claim(loop: SparkLoop, name: TableName) -> TaskSpec:
-    plan = loop.control.maintainer.plan_asked(name, ExpireDataRequest())
-    loop.control.dispatcher.apply(plan.plan_id)
-    spec = loop.control.dispatcher.claim(OPTIMIZER)
-    assert spec is not None
-    return spec
+    return loop.claim_asked(name, ExpireDataRequest())
 
 
 def action_of(spec: TaskSpec) -> ExpireData:

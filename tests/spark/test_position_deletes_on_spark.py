@@ -23,7 +23,7 @@ from icewright_spark.iceberg.java_api import SparkTable, iterate
 from icewright_spark.parquet.errors import ProofFailed
 from tests.lakes.deletes import delete_where_equal
 from tests.spark.beginnings import Beginnings
-from tests.spark.loop import OPTIMIZER, SparkLoop
+from tests.spark.loop import SparkLoop
 from tests.spark.tables import contents, missing_files, sql_name
 
 pytestmark = pytest.mark.spark
@@ -47,11 +47,7 @@ class Deleted:
         self.spark.sql(text.format(t=sql_name(self.name)))
 
     def claim(self) -> TaskSpec:
-        plan = self.loop.control.maintainer.plan_asked(self.name, ASKED)
-        self.loop.control.dispatcher.apply(plan.plan_id)
-        spec = self.loop.control.dispatcher.claim(OPTIMIZER)
-        assert spec is not None
-        return spec
+        return self.loop.claim_asked(self.name, ASKED)
 
     def carry_out(self, spec: TaskSpec, meanwhile: Callable[[], None] = lambda: None) -> Done:
         """As an attempt does; ``meanwhile`` comes right before the first commit."""

@@ -22,6 +22,7 @@ from icewright_spark.actions.phase import Phase
 from icewright_spark.actions.undo_expire_data import undo_expire_data
 from icewright_spark.iceberg.java_api import SparkTable
 from tests.builders.deletions import Died
+from tests.narrowing import of_type
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import missing_files, sql_name
 from tests.spark.test_expire_data_on_spark import Make, claim, insert, loop, make, once, run
@@ -53,14 +54,9 @@ def claim_undo(loop: SparkLoop, task: Task) -> TaskSpec:
     return spec
 
 
-def action_of(spec: TaskSpec) -> UndoExpireData:
-    assert isinstance(spec.action, UndoExpireData)
-    return spec.action
-
-
 def carry_out(loop: SparkLoop, spec: TaskSpec, may_commit: Callable[[], None] = lambda: None) -> Done:
     table = SparkTable(loop.spark, spec.table_name)
-    return undo_expire_data(loop.spark, table, spec, action_of(spec), Phase(1), may_commit)
+    return undo_expire_data(loop.spark, table, spec, of_type(UndoExpireData, spec.action), Phase(1), may_commit)
 
 
 def rows(loop: SparkLoop, name: TableName, where: str = "true") -> list[str]:
@@ -121,7 +117,7 @@ def test_i2_i5_i12_what_expired_comes_back_as_new_rows_and_nothing_else_changes(
         carry_out(loop, spec)
     with pytest.raises(Conflict, match="inserted its rows again already"):
         carry_out(loop, replace(spec, task_id="task-other"))
-    assert data_undo_conflict(action_of(spec), metadata) is not None
+    assert data_undo_conflict(of_type(UndoExpireData, spec.action), metadata) is not None
     if version == 1:
         _not_behind_a_cherry_pick_either(loop, task, spec, made)
 
@@ -181,14 +177,14 @@ def test_w11_c1_w2_deaths_and_whoever_comes_in_between(
     def set_main(snapshot_id: int | None) -> None:
         loop.spark.sql(f"CALL {name.catalog}.system.set_current_snapshot('db.t', {snapshot_id})")
 
-    before = action_of(spec).base_snapshot_id
+    before = of_type(UndoExpireData, spec.action).base_snapshot_id
     with pytest.raises(Conflict, match="does not reach back to snapshot"):
         carry_out(loop, spec, once(lambda: set_main(before)))
     assert rows(loop, name, OLD_ROWS) == old
     set_main(metadata.current_snapshot_id)
     # So it is where somebody adds a file again as it is.
     with pytest.raises(Conflict, match="its rows would be there twice"):
-        carry_out(loop, spec, once(lambda: add_again(loop, action_of(spec), name)))
+        carry_out(loop, spec, once(lambda: add_again(loop, of_type(UndoExpireData, spec.action), name)))
     set_main(metadata.current_snapshot_id)
     # So it is without the tag, which keeps the files.
     tag = tag_of(task.task_id)
