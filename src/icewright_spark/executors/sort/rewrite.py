@@ -198,22 +198,16 @@ class _Job:
 
     def _receipt(self, group: FileGroup, files: Sequence[Any], before: HashedRows, after: HashedRows) -> Receipt:
         inputs, outputs = {file.path for file in group.files}, [str(file.location()) for file in files]
-        rows_in, rows_out = check_same_rows(
+        receipt = check_same_rows(
             group,
             files,
             {path: found for path, found in before.by_file.items() if path in inputs},
             {path: found for path, found in after.by_file.items() if path in outputs},
+            METHOD,
         )
         check_stated(outputs, after.misstated)
         check_order(self.layout, outputs, after.watched)
-        return Receipt(
-            group_id=group.group_id,
-            method=METHOD,
-            input_digest=rows_in.text,
-            output_digest=rows_out.text,
-            records=rows_out.rows,
-            deleted_records=group.record_count - rows_in.rows,
-        )
+        return receipt
 
     def _outputs(self, group: FileGroup, files: Sequence[Any]) -> tuple[Rewritten, ...]:
         """The files to commit, said to be in the table's sort order if that is what was proved of them."""

@@ -77,9 +77,9 @@ def checked_file(table: SparkTable, group: FileGroup, file: Any) -> Any:
 
 
 def check_same_rows(
-    group: FileGroup, files: Sequence[Any], before: Mapping[str, RowsHash], after: Mapping[str, RowsHash]
-) -> tuple[RowsHash, RowsHash]:
-    """The new ``files`` of a group hold the rows of its inputs; gives the hashes of both, which are equal.
+    group: FileGroup, files: Sequence[Any], before: Mapping[str, RowsHash], after: Mapping[str, RowsHash], method: str
+) -> Receipt:
+    """The new ``files`` of a group hold the rows of its inputs, proved by a ``method``.
 
     ``before`` and ``after`` are the hashes of the rows of each file that has any, by path. Raises
     :class:`ProofFailed`.
@@ -97,4 +97,11 @@ def check_same_rows(
             f"rows {rows_in.rows} -> {rows_out.rows}; {rows_in.text} -> {rows_out.text}",
             hint="nothing was committed; keep the files, they are the evidence",
         )
-    return rows_in, rows_out
+    return Receipt(
+        group_id=group.group_id,
+        method=method,
+        input_digest=rows_in.text,
+        output_digest=rows_out.text,
+        records=rows_out.rows,
+        deleted_records=group.record_count - rows_in.rows,
+    )

@@ -16,7 +16,7 @@ from pyspark.sql.functions import lit
 from icewright.core.errors import Unsupported
 from icewright.model.actions.actions import FileGroup
 from icewright.model.iceberg.tables import ROW_LINEAGE_SINCE
-from icewright.model.work.jobs import GroupFigures, Receipt, TaskSpec
+from icewright.model.work.jobs import GroupFigures, TaskSpec
 from icewright_spark.executors.staged.checks import (
     StagedResult,
     check_same_rows,
@@ -79,19 +79,12 @@ def rewrite_group(
         with executors(spark, f"{set_id}-proof") as proof:
             after = _read_back(spark, table, spec, group, files, as_new=as_new)
     hashing_ms = before.cpu_ms + after.cpu_ms
-    rows_in, rows_out = check_same_rows(group, files, before.by_file, after.by_file)
+    method = METHOD if group.output_spec_id is None else METHOD_OF_MOVES
+    receipt = check_same_rows(group, files, before.by_file, after.by_file, method)
     check_stated([str(file.location()) for file in files], after.misstated)
     if group.output_spec_id is not None:
         check_partitions(table, group.output_spec_id, files, after.watched)
     outputs = tuple(Rewritten(group.group_id, str(file.location()), int(file.recordCount()), file) for file in files)
-    receipt = Receipt(
-        group_id=group.group_id,
-        method=METHOD if group.output_spec_id is None else METHOD_OF_MOVES,
-        input_digest=rows_in.text,
-        output_digest=rows_out.text,
-        records=rows_out.rows,
-        deleted_records=group.record_count - rows_in.rows,
-    )
     figures = GroupFigures(
         group_id=group.group_id,
         input_files=len(group.files),

@@ -94,9 +94,11 @@ OUT = {"o": rows_hash([pa.record_batch({"x": range(8)})]), "p": rows_hash([pa.re
 
 
 def test_new_files_have_the_rows_of_their_inputs_and_those_that_are_said_of_each() -> None:
-    rows_in, rows_out = check_same_rows(group(), [Written("o", 8), Written("p", 7)], IN, OUT)
-    assert rows_in == rows_out == rows_hash([pa.record_batch({"x": range(15)})])
-    check_same_rows(group(), [Written("o", 8), Written("p", 7), Written("q", 0)], IN, OUT)  # none were read of it
+    receipt = check_same_rows(group(), [Written("o", 8), Written("p", 7)], IN, OUT, "m")
+    assert receipt.input_digest == receipt.output_digest == rows_hash([pa.record_batch({"x": range(15)})]).text
+    assert (receipt.group_id, receipt.method, receipt.records) == (group().group_id, "m", 15)
+    assert receipt.deleted_records == group().record_count - 15
+    check_same_rows(group(), [Written("o", 8), Written("p", 7), Written("q", 0)], IN, OUT, "m")  # none were read of it
 
 
 @pytest.mark.parametrize(
@@ -110,19 +112,19 @@ def test_new_files_have_the_rows_of_their_inputs_and_those_that_are_said_of_each
 )
 def test_a_new_file_that_states_other_rows_than_are_read_is_an_error(stated: list[Written], said: str) -> None:
     with pytest.raises(ProofFailed, match=said):
-        check_same_rows(group(), stated, IN, OUT)
+        check_same_rows(group(), stated, IN, OUT, "m")
 
 
 def test_new_files_with_as_many_rows_of_other_contents_are_an_error() -> None:
     other = {**OUT, "p": rows_hash([pa.record_batch({"x": range(9, 16)})])}
     with pytest.raises(ProofFailed, match="the rows of o, p are not those of its inputs"):
-        check_same_rows(group(), [Written("o", 8), Written("p", 7)], IN, other)
+        check_same_rows(group(), [Written("o", 8), Written("p", 7)], IN, other, "m")
 
 
 def test_inputs_that_were_not_read_in_full_are_an_error_though_all_of_it_was_written() -> None:
     read = {"a": IN["a"]}
     with pytest.raises(ProofFailed, match="0 rows were read from b"):
-        check_same_rows(group(), [Written("o", 10)], read, {"o": IN["a"]})
+        check_same_rows(group(), [Written("o", 10)], read, {"o": IN["a"]}, "m")
 
 
 class Seen:
