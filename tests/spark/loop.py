@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
@@ -15,11 +15,13 @@ from icewright.core.system_clock import SystemClock, SystemIds
 from icewright.core.times import Instant
 from icewright.maintenance.dispatch.dispatcher import DispatchLimits
 from icewright.model.actions.actions import OPTIMIZER_ACTIONS
+from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.requests import PlanRequest
 from icewright.model.policy.policy import PolicyRule
-from icewright.model.queries.queries import LiteralPolicy
+from icewright.model.queries.decisions import KeptRecommendation
+from icewright.model.queries.queries import LiteralPolicy, QueryRecord
 from icewright.model.work.jobs import (
     PROTOCOL_VERSION,
     Heartbeat,
@@ -30,10 +32,11 @@ from icewright.model.work.jobs import (
     TaskSpec,
 )
 from icewright.model.work.storage import ProbeReport, ProbeReports
-from icewright.model.work.tasks import Task
+from icewright.model.work.tasks import Task, TaskState
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.service import MessageDelivery
 from icewright.ports.store import TableStore, TaskFilter
+from icewright.queries.log_table import QueryLogTable
 from icewright.queries.service import QueryLog
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.spool import QuerySpool
@@ -160,8 +163,12 @@ class SparkLoop:
 
     def claim_asked(self, name: TableName, request: PlanRequest) -> TaskSpec:
         """Have planned what is asked for, and take its task."""
-        self.control.dispatcher.apply(self.control.maintainer.plan_asked(name, request).plan_id)
-        return not_none(self.control.dispatcher.claim(OPTIMIZER))
+        plan = self.control.maintainer.plan_asked(name, request)
+        assert plan.actions, plan.reason
+        task = self.control.dispatcher.apply(plan.plan_id)
+        spec = not_none(self.control.dispatcher.claim(OPTIMIZER))
+        assert spec.task_id == task.task_id
+        return spec
 
     def claim_if_any(self, name: TableName) -> TaskSpec | None:
         """Plan the table and take its task, if there is anything to do."""
@@ -180,7 +187,25 @@ class SparkLoop:
 
     def rewrite(self, name: TableName) -> Task:
         """Plan, carry out, report, verify; the task as it ended."""
-        spec = self.claim(name)
-        self.control.dispatcher.report(self.attempt(spec))
+        return self.verified(self.attempt(self.claim(name)))
+
+    def verified(self, report: TaskReport) -> Task:
+        """Have the server told of an attempt, and look into the table; the task as it ended."""
+        self.control.dispatcher.report(report)
         self.control.loop.round()
-        return self.control.tasks.get(spec.task_id)
+        return self.control.tasks.get(report.task_id)
+
+    def send(self, queries: Iterable[QueryRecord]) -> None:
+        """What engines report, counted and in the table of queries."""
+        log = self.control.queries
+        log.take([log.named(one) for one in queries])
+        while log.count():
+            pass
+        log.append_to(QueryLogTable(self.entry, not_none(log.table)))
+
+    def analyze(self, name: TableName) -> KeptRecommendation:
+        """Plan, carry out, report, verify; the recommendation."""
+        report = self.attempt(self.claim_asked(name, AnalyzeQueriesRequest()))
+        ended = self.verified(report)
+        assert ended.state is TaskState.SUCCEEDED, (ended.outcome, report.result)
+        return self.control.recommendations.store.list(limit=1)[0]

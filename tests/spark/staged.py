@@ -114,9 +114,7 @@ def rewritten(loop: SparkLoop, name: TableName, planned: Executor = Executor.STA
     assert {group.executor for group in spec.rewrite.groups} == {planned}
     groups = tuple(replace(group, executor=Executor.STAGED) for group in spec.rewrite.groups)
     report = loop.attempt(replace(spec, action=replace(spec.rewrite, groups=groups)))
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(report)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert contents(loop.spark, name) == before
     assert missing_files(loop.spark, name) == []

@@ -28,7 +28,6 @@ from icewright.model.queries.measurements import Effect, Measurement
 from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.queries.recommendations import LayoutChange, Verdict
 from icewright.model.work.tasks import TaskState
-from icewright.queries.log_table import QueryLogTable
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.spark_events import read_event_log
 from icewright.queries.spool import QuerySpool
@@ -57,7 +56,7 @@ class Engine:
 
     def lookups(self, numbers: dict[TableName, int], seed: int) -> None:
         """So many queries of single users of each table."""
-        spark, log = self._loop.spark, self._loop.control.queries
+        spark = self._loop.spark
         context: Any = spark.sparkContext._jsc.sc()
         jvm: Any = spark._jvm
         self._logs += 1
@@ -87,11 +86,7 @@ class Engine:
         assert refused == []
         assert len(found) == sum(numbers.values())
         ahead_ms = self._loop.clock.ahead_ms
-        log.take([log.named(replace(one, started_at=one.started_at + ahead_ms)) for one in found])
-        while log.count():
-            pass
-        assert log.table is not None
-        log.append_to(QueryLogTable(self._loop.entry, log.table))
+        self._loop.send(replace(one, started_at=one.started_at + ahead_ms) for one in found)
 
 
 def _sql(name: TableName) -> str:
@@ -119,9 +114,7 @@ def work(loop: SparkLoop) -> None:
     """All tasks that wait, as optimizers do them; each is verified."""
     while (spec := loop.control.dispatcher.claim(OPTIMIZER)) is not None:
         report = loop.attempt(spec)
-        loop.control.dispatcher.report(report)
-        loop.control.loop.round()
-        ended = loop.control.tasks.get(spec.task_id)
+        ended = loop.verified(report)
         assert ended.state is TaskState.SUCCEEDED, (ended.outcome, report.result)
 
 

@@ -292,9 +292,7 @@ def test_it_is_done_by_itself_from_the_policy_to_the_verified_commit(
     loop.control.maintainer.look(name)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
-    loop.control.dispatcher.report(loop.attempt(spec))
-    loop.control.loop.round()
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(loop.attempt(spec))
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert task.outcome.reason.code == "verified"
@@ -324,8 +322,7 @@ def test_a_rewrite_of_the_table_runs_at_once_and_both_succeed(
         loop.control.dispatcher.report(loop.attempt(first))
 
     loop.before_commit = commit_first
-    loop.control.dispatcher.report(loop.attempt(second))
-    loop.control.loop.round()
+    loop.verified(loop.attempt(second))
     for task in loop.tasks():
         assert (task.state, task.attempt) == (TaskState.SUCCEEDED, 1), task.outcome
         assert task.outcome is not None

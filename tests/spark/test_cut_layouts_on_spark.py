@@ -14,19 +14,17 @@ from pyspark.sql import SparkSession
 from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.core.system_clock import SystemClock
 from icewright.model.actions.actions import Executor
-from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.layouts import Level
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
 from icewright.model.iceberg.predicates.cuts import Cut, CutTree, parse_cuts
 from icewright.model.iceberg.tables import LAYOUT_KEY
-from icewright.model.queries.queries import Filter, QueryRecord
+from icewright.model.queries.queries import Filter
 from icewright.model.queries.recommendations import LayoutChange, Recommendation
 from icewright.model.work.tasks import Task, TaskState
 from icewright.policy.settings import LAYOUT_CUTS_KEY, LEVEL_1_SIZE_KEY
 from icewright.policy.settings import LAYOUT_KEY as LAYOUT_PROPERTY
-from icewright.queries.log_table import QueryLogTable
 from icewright.queries.spool import QuerySpool
 from tests.builders.queries import query, read_of
 from tests.doubles.clock import ManualClock
@@ -97,36 +95,14 @@ def one(column: str, operator: Operator, value: int) -> Filter:
 
 def analyzed(loop: SparkLoop, name: TableName, queries: Sequence[tuple[Filter, ...]]) -> tuple[str, Recommendation]:
     """The queries of four weeks are reported, counted and analyzed."""
-    control, now = loop.control, loop.clock.now()
-    control.maintainer.look(name)
-    sent: list[QueryRecord] = [
+    now = loop.clock.now()
+    loop.control.maintainer.look(name)
+    loop.send(
         query(n, read_of(name, *filters), at=now - (len(queries) - n) * 28 * DAY_MS // len(queries))
         for n, filters in enumerate(queries)
-    ]
-    control.queries.take([control.queries.named(record) for record in sent])
-    while control.queries.count():
-        pass
-    table = control.queries.table
-    assert table is not None
-    control.queries.append_to(QueryLogTable(loop.entry, table))
-    plan = control.maintainer.plan_asked(name, AnalyzeQueriesRequest())
-    assert plan.actions, plan.reason
-    task = control.dispatcher.apply(plan.plan_id)
-    ended = carried_out(loop)
-    assert ended.task_id == task.task_id
-    kept = control.recommendations.store.list(limit=1)[0]
+    )
+    kept = loop.analyze(name)
     return kept.recommendation_id, kept.recommendation
-
-
-def carried_out(loop: SparkLoop) -> Task:
-    spec = loop.control.dispatcher.claim("optimizer-test")
-    assert spec is not None
-    report = loop.attempt(spec)
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    ended = loop.control.tasks.get(spec.task_id)
-    assert ended.state is TaskState.SUCCEEDED, (ended.outcome, report.result)
-    return ended
 
 
 def read_by(loop: SparkLoop, name: TableName, queries: Sequence[tuple[Filter, ...]]) -> tuple[float, float]:

@@ -108,9 +108,7 @@ def test_w5_what_dangles_goes_and_every_row_stays(deleted: Deleted, version: int
     assert len(gone) == 2
     report = deleted.loop.attempt(spec)
     assert isinstance(report.result, Committed), report.result
-    deleted.loop.control.dispatcher.report(report)
-    deleted.loop.control.loop.round()
-    task = deleted.loop.control.tasks.get(spec.task_id)
+    task = deleted.loop.verified(report)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert (

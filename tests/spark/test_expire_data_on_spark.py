@@ -126,9 +126,7 @@ def test_x1_x2_i5_exactly_the_plan_from_what_is_asked_for_to_verified(
     report = loop.attempt(spec)
 
     assert isinstance(report.result, Committed), report.result
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(report)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     ids = {row.id for row in loop.spark.table(sql_name(name)).collect()}
     assert ids == {51, 77, *range(101, 200)}

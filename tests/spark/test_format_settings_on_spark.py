@@ -31,7 +31,6 @@ from tests.builders.queries import query, read_of
 from tests.doubles.clock import ManualClock
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import missing_files, sorted_rows
-from tests.spark.test_recommendations_on_spark import analyze, send
 
 pytestmark = pytest.mark.spark
 
@@ -108,8 +107,8 @@ def test_a_codec_is_recommended_accepted_and_taken_by_the_next_rewrite(
     bytes_before, snapshot_id = size_of(spark, notes), loop.catalog.load(notes).current_snapshot_id
     assert codecs(spark, notes) == {"SNAPPY"}
     control.maintainer.look(notes)
-    send(loop, scans(loop, notes, 1_000))
-    kept = analyze(loop, notes)
+    loop.send(scans(loop, notes, 1_000))
+    kept = loop.analyze(notes)
     said = kept.recommendation
     assert said.verdict is Verdict.CHANGE, (said.reason, said.caveats)
     assert isinstance(said.candidate, PropertiesChange)
@@ -130,7 +129,7 @@ def test_a_codec_is_recommended_accepted_and_taken_by_the_next_rewrite(
     share = said.chosen.written.bytes / said.chosen.written.bytes_now
     assert size_of(spark, notes) / bytes_before == pytest.approx(share, rel=0.15)
     control.maintainer.look(notes)
-    again = analyze(loop, notes).recommendation
+    again = loop.analyze(notes).recommendation
     tried = [trial.candidate for trial in again.trials if trial.written is not None]
     assert tried
     assert said.candidate not in tried  # it is there by now

@@ -91,8 +91,7 @@ def test_its_files_are_merged_while_it_grows_and_that_comes_to_an_end(kept: Kept
         spec = loop.claim_if_any(name)
         if spec is None:
             break
-        loop.control.dispatcher.report(loop.attempt(spec))
-        loop.control.loop.round()
+        loop.verified(loop.attempt(spec))
         ours.append(spec.task_id)
     else:
         pytest.fail(f"it is merged again and again for its own tasks: {ours}")

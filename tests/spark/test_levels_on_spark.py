@@ -41,9 +41,7 @@ def test_levels_play_out_by_themselves_and_files_end_up_in_order(spark: SparkSes
         table.append(pa.table({"id": ids, "city": city}, schema=sqlite.ARROW_SCHEMA))
         written.update(zip(ids, city, strict=True))
         while number % 3 == 2 and (spec := loop.claim_if_any(name)) is not None:
-            loop.control.dispatcher.report(loop.attempt(spec))
-            loop.control.loop.round()
-            task = loop.control.tasks.get(spec.task_id)
+            task = loop.verified(loop.attempt(spec))
             assert task.state is TaskState.SUCCEEDED, task.outcome
             levels.append(spec.rewrite.level)
             loop.clock.ahead_ms += 120_000

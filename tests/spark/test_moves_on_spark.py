@@ -338,11 +338,8 @@ def test_a_migration_that_is_asked_for_is_carried_out(loop: SparkLoop, spark: Sp
     task = loop.control.dispatcher.apply(plan.plan_id)
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
-    loop.control.dispatcher.report(loop.attempt(spec))
-    loop.control.loop.round()
-
-    done = loop.control.tasks.get(task.task_id)
-    assert done.state is TaskState.SUCCEEDED, done.outcome
+    done = loop.verified(loop.attempt(spec))
+    assert (done.task_id, done.state) == (task.task_id, TaskState.SUCCEEDED), done.outcome
     assert contents(spark, name) == before
     assert missing_files(spark, name) == []
     assert_every_row_is_in_its_partition(spark, name)

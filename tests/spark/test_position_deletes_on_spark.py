@@ -125,9 +125,7 @@ def test_w5_w4_the_same_rows_are_deleted_and_readers_open_less(deleted: Deleted)
     assert isinstance(report.result, Committed), report.result
     assert [receipt.records for receipt in report.receipts] == [13, 2]
     assert all(receipt.input_digest == receipt.output_digest for receipt in report.receipts)
-    deleted.loop.control.dispatcher.report(report)
-    deleted.loop.control.loop.round()
-    task = deleted.loop.control.tasks.get(spec.task_id)
+    task = deleted.loop.verified(report)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     # Equality deletes are opened with each of the three files in Lima, before and after.

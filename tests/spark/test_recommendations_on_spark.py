@@ -17,14 +17,12 @@ from pyspark.sql import functions as sql
 
 from icewright.core.errors import Conflict
 from icewright.model.actions.actions import ActionKind, RewriteDataFiles
-from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName, sql_name
-from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
+from icewright.model.queries.decisions import RecommendationState
 from icewright.model.queries.queries import LiteralKind, QueryRecord
 from icewright.model.queries.recommendations import LayoutChange, LeaveAsIs, Recommendation, Verdict
 from icewright.model.work.tasks import TaskState
-from icewright.queries.log_table import QueryLogTable
 from icewright.queries.spool import QuerySpool
 from icewright_spark.actions import analyze_queries
 from icewright_spark.trials.recommend import recommend
@@ -66,17 +64,6 @@ def write(spark: SparkSession, name: TableName) -> None:
     made.repartition(FILES).writeTo(full).option("distribution-mode", "none").append()
 
 
-def send(loop: SparkLoop, queries: list[QueryRecord]) -> None:
-    """What engines report, counted and in the table of queries."""
-    log = loop.control.queries
-    log.take([log.named(one) for one in queries])
-    while log.count():
-        pass
-    table = log.table
-    assert table is not None
-    log.append_to(QueryLogTable(loop.entry, table))
-
-
 def lookups(loop: SparkLoop, name: TableName, column: str, number: int, seed: int = 1) -> list[QueryRecord]:
     """Queries of single values over four weeks, which open every file."""
     chance, now = random.Random(seed), loop.clock.now()  # noqa: S311 - which value is looked for
@@ -85,23 +72,6 @@ def lookups(loop: SparkLoop, name: TableName, column: str, number: int, seed: in
         wanted = equal(column, str(chance.randrange(USERS)), LiteralKind.NUMBER)
         found.append(query(n + 1_000 * seed, read_of(name, wanted), at=now - (number - n) * 28 * DAY_MS // number))
     return found
-
-
-def analyze(loop: SparkLoop, name: TableName) -> KeptRecommendation:
-    """Plan, carry out, report, verify; the recommendation."""
-    control = loop.control
-    plan = control.maintainer.plan_asked(name, AnalyzeQueriesRequest())
-    assert plan.actions, plan.reason
-    task = control.dispatcher.apply(plan.plan_id)
-    spec = control.dispatcher.claim("optimizer-test")
-    assert spec is not None
-    assert spec.task_id == task.task_id
-    report = loop.attempt(spec)
-    control.dispatcher.report(report)
-    control.loop.round()
-    ended = control.tasks.get(task.task_id)
-    assert ended.state is TaskState.SUCCEEDED, (ended.outcome, report.result)
-    return control.recommendations.store.list(limit=1)[0]
 
 
 def opened(loop: SparkLoop, name: TableName) -> float:
@@ -117,8 +87,8 @@ def test_a_layout_is_recommended_accepted_and_carried_out(
     before, control = sorted_rows(spark, events), loop.control
     snapshot_id = loop.catalog.load(events).current_snapshot_id
     control.maintainer.look(events)
-    send(loop, lookups(loop, events, "user_id", 400))
-    kept = analyze(loop, events)
+    loop.send(lookups(loop, events, "user_id", 400))
+    kept = loop.analyze(events)
     said = kept.recommendation
     assert said.verdict is Verdict.CHANGE, said.reason
     assert isinstance(said.candidate, LayoutChange)
@@ -155,8 +125,8 @@ def test_sizes_are_predicted_from_rows_of_some_files_with_all_columns_that_count
 
     monkeypatch.setattr(analyze_queries, "recommend", recommended)
     loop.control.maintainer.look(events)
-    send(loop, lookups(loop, events, "user_id", 400))
-    said = analyze(loop, events).recommendation
+    loop.send(lookups(loop, events, "user_id", 400))
+    said = loop.analyze(events).recommendation
     files, whole = given[2], given[4].whole
     assert whole.column_names == ["user_id", "amount", "note", "_file"]  # not the new ones, which take no room
     paths = pc.unique(whole["_file"]).to_pylist()
@@ -189,13 +159,13 @@ def test_where_nothing_helps_the_table_is_left_as_it_is(loop: SparkLoop, events:
         query(n, read_of(events), at=now - (200 - n) * DAY_MS // 10)
         for n in range(200)  # no filter at all
     ]
-    send(loop, queries)
+    loop.send(queries)
     log = loop.control.queries.table
     assert log is not None
     rows = loop.spark.table(sql_name(log))
     broken = rows.limit(1).withColumn("query_id", sql.lit("broken")).withColumn("filters", sql.lit("[not json"))
     broken.writeTo(sql_name(log)).append()  # its owner may write to it
-    kept = analyze(loop, events)
+    kept = loop.analyze(events)
     assert kept.recommendation.evidence.unusable["unreadable-row"] == 1
     assert kept.recommendation.verdict is Verdict.LEAVE
     assert isinstance(kept.recommendation.candidate, LeaveAsIs)

@@ -116,9 +116,7 @@ def test_a_group_with_a_damaged_input_is_left_and_the_other_committed(
     assert isinstance(report.result, Committed), report.result
     assert [(left.group_id, left.code, left.retryable) for left in report.left] == [(bad.group_id, code, retryable)]
     assert path.name in report.left[0].detail
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(report)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert f"1 failed ({code}: " in task.outcome.reason.text

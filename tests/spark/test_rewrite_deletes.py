@@ -108,9 +108,7 @@ class Lake:
     def carry_out(self, spec: TaskSpec) -> TaskReport:
         report = self.loop.attempt(spec)
         assert isinstance(report.result, Committed), report.result
-        self.loop.control.dispatcher.report(report)
-        self.loop.control.loop.round()
-        task = self.loop.control.tasks.get(spec.task_id)
+        task = self.loop.verified(report)
         assert task.state is TaskState.SUCCEEDED, task.outcome
         return report
 

@@ -312,9 +312,7 @@ def test_from_what_is_asked_for_to_verified(its_lake: ManifestLake, make: Make) 
     spec = loop.control.dispatcher.claim(OPTIMIZER)
     assert spec is not None
     report = loop.attempt(spec)
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(report)
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert task.outcome is not None
     assert task.outcome.reason.figures["manifests_replaced"] == 4

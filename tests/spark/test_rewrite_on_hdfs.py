@@ -87,10 +87,7 @@ def test_from_commit_to_verified(loop: SparkLoop, spark: SparkSession, cluster: 
     assert report.access is WorkerAccess.REFUSED, "Arrow needs Hadoop's own library for HDFS, which is not here"
     spec = loop.claim(name)
     assert {group.executor for group in spec.rewrite.groups} == {Executor.STAGED}
-    loop.control.dispatcher.report(loop.attempt(spec))
-    loop.control.loop.round()
-
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(loop.attempt(spec))
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert rows_by_spark(spark) == before
     assert rows_by_pyiceberg(loop.entry) == before

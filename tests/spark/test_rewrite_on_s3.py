@@ -159,10 +159,7 @@ def test_from_commit_to_verified(make_loop: Any, s3: S3Server, spark: SparkSessi
 
     spec = loop.claim(name)
     assert {group.executor for group in spec.rewrite.groups} == {Executor.MERGE}
-    loop.control.dispatcher.report(loop.attempt(spec))
-    loop.control.loop.round()
-
-    task = loop.control.tasks.get(spec.task_id)
+    task = loop.verified(loop.attempt(spec))
     assert task.state is TaskState.SUCCEEDED, task.outcome
     assert contents(spark, name) == before
     table = writer(loop.entry).load_table("db.events")

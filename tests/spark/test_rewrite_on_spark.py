@@ -110,9 +110,7 @@ def test_a_delete_that_comes_first_stands(loop: SparkLoop, lake: CatalogEntry, s
 
     assert isinstance(report.result, Committed), report.result
     assert [left.code for left in report.left] == ["conflict"]
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    assert loop.control.tasks.get(spec.task_id).state is TaskState.SUCCEEDED
+    assert loop.verified(report).state is TaskState.SUCCEEDED
     assert contents(spark, name) == after_delete[0]
     assert sum(after_delete[0].values()) == COMMITS * 6 - 1
 

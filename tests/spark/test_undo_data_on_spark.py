@@ -40,9 +40,7 @@ def expire(loop: SparkLoop, name: TableName) -> Task:
 def finished(loop: SparkLoop, spec: TaskSpec) -> Task:
     report = loop.attempt(spec)
     assert isinstance(report.result, Committed), report.result
-    loop.control.dispatcher.report(report)
-    loop.control.loop.round()
-    return loop.control.tasks.get(spec.task_id)
+    return loop.verified(report)
 
 
 def claim_undo(loop: SparkLoop, task: Task) -> TaskSpec:
