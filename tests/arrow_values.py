@@ -51,3 +51,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     ),
 }
 KIND_NAMES = st.sampled_from(sorted(KINDS))
+
+
+def with_garbage(kind: Any, garbage: bytes) -> Any:
+    """[null, null] of a fixed-width type over the given bytes."""
+    return pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), pa.py_buffer(garbage)])

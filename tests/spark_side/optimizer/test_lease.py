@@ -120,26 +120,20 @@ def test_where_something_between_lets_no_log_through_the_lease_is_kept_and_the_l
     assert [beat.log is None for beat in kept.server.beats] == [False, True] * 3 + [True] * 2
 
 
-def test_a_server_that_fails_at_a_beat_with_a_log_is_told_no_more(kept: Kept) -> None:
+@pytest.mark.parametrize(
+    ("error", "third"), [(Unavailable("the server answered 500"), True), (ServerUnavailable("away"), False)]
+)
+def test_one_that_fails_at_a_beat_is_told_no_more_and_behind_an_outage_the_first_beat_is_the_lease_s_alone(
+    kept: Kept, error: IcewrightError, *, third: bool
+) -> None:
     kept.log.add(log_lines("a").lines)
-    kept.server.error = Unavailable("the server answered 500")
+    kept.server.error = error
     with pytest.raises(Unavailable):
         kept.renewer.beat(kept.renewer._news())
     kept.server.error = None
     for _ in range(3):
         kept.renewer.beat(kept.renewer._news())
-    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, True, True]
-
-
-def test_behind_an_outage_the_first_beat_is_the_lease_s_alone(kept: Kept) -> None:
-    kept.log.add(log_lines("a").lines)
-    kept.server.error = ServerUnavailable("away")
-    with pytest.raises(Unavailable):
-        kept.renewer.beat(kept.renewer._news())
-    kept.server.error = None
-    for _ in range(3):
-        kept.renewer.beat(kept.renewer._news())
-    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, False, True]
+    assert [beat.log is None for beat in kept.server.beats] == [False, True, True, third, True]
 
 
 def test_a_server_that_is_away_while_the_lease_runs_stops_nothing(kept: Kept) -> None:

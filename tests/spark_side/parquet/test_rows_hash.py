@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icewright_spark.parquet.rows_hash import ROWS_AT_ONCE, RowsHash, rows_hash
-from tests.arrow_values import KIND_NAMES, KINDS, VALUES
+from tests.arrow_values import KIND_NAMES, KINDS, VALUES, with_garbage
 from tests.cases import each_case
 
 SCHEMA = pa.schema(list(KINDS.items()))
@@ -146,11 +146,6 @@ def test_every_nan_has_its_own_hash() -> None:
     payloads = [0x7FF8_0000_0000_0000, 0x7FF8_0000_0000_0001, 0xFFF8_0000_0000_0000, 0x7FF0_0000_0000_0001]
     found = {of_array(pa.array([bits], pa.uint64()).view(pa.float64())).text for bits in payloads}
     assert len(found) == len(payloads)
-
-
-def with_garbage(kind: Any, garbage: bytes) -> Any:
-    """[null, null] of a fixed-width type over the given bytes."""
-    return pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), pa.py_buffer(garbage)])
 
 
 @each_case(

@@ -28,7 +28,7 @@ from icewright_spark.trials.format_sample import (
     format_sample,
     one_round,
 )
-from icewright_spark.trials.formats import FIRST_ROUNDS
+from icewright_spark.trials.formats import FIRST_ROUNDS, Measure
 from icewright_spark.trials.formats import ROUNDS as ALL_ROUNDS
 from icewright_spark.trials.recommend import Options, recommend
 from tests.builders.queries import equal
@@ -97,6 +97,21 @@ class Meter:
         found = one_round(sample, settings, columns)
         off = self.noise * self.chance.random()
         return replace(found, write_s=self.write_s(settings), decode_s=(found.decode_s > 0) * (1e-4 + off))
+
+
+PRESENT = WriterSettings(codec="gzip", compression_level=6)
+
+
+def metered(spent: Callable[[WriterSettings, int], float]) -> Measure:
+    """Rounds of the present bytes; decoding takes the CPU seconds that are ``spent`` in a round of settings, from 1."""
+    rounds: Counter[WriterSettings] = Counter()
+
+    def measure(sample: FormatSample, settings: WriterSettings, columns: Collection[str]) -> Round:
+        rounds[settings] += 1
+        found, took_s = one_round(sample, PRESENT, columns), spent(settings, rounds[settings])
+        return replace(found, write_s=0.001, decode_s=np.where(found.decode_s > 0, took_s, 0.0))
+
+    return measure
 
 
 def asked(filters: Callable[[int], Sequence[Filter]], *columns: str, count: int = 400) -> list[QueryRecord]:
@@ -312,16 +327,11 @@ def test_hashed_and_unreadable_filters_count_for_nothing(made: Made) -> None:
 
 def test_settings_that_were_measured_rarely_do_not_win(made: Made) -> None:
     """All look alike in the first rounds, and all that are measured again look worse then."""
-    rounds: Counter[WriterSettings] = Counter()
-    present = WriterSettings(codec="gzip", compression_level=6)
 
-    def measure(sample: FormatSample, settings: WriterSettings, columns: Collection[str]) -> Round:
-        rounds[settings] += 1
-        found = one_round(sample, present, columns)
-        spent = 5.0 if settings == present else 1.0 if rounds[settings] <= FIRST_ROUNDS else 1.1
-        return replace(found, write_s=0.001, decode_s=np.where(found.decode_s > 0, spent, 0.0))
+    def spent(settings: WriterSettings, number: int) -> float:
+        return 5.0 if settings == PRESENT else 1.0 if number <= FIRST_ROUNDS else 1.1
 
-    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "gzip"}), measure=measure)
+    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "gzip"}), measure=metered(spent))
     assert found.verdict is Verdict.CHANGE, found.reason
     assert found.chosen is not None
     assert found.chosen.written is not None
@@ -331,16 +341,11 @@ def test_settings_that_were_measured_rarely_do_not_win(made: Made) -> None:
 
 def test_luck_in_the_rounds_that_choose_does_not_judge(made: Made) -> None:
     """The same bytes by all settings; one is fast until it is chosen, and as fast as all others later."""
-    rounds: Counter[WriterSettings] = Counter()
-    present = WriterSettings(codec="gzip", compression_level=6)
 
-    def measure(sample: FormatSample, settings: WriterSettings, columns: Collection[str]) -> Round:
-        rounds[settings] += 1
-        found = one_round(sample, present, columns)
-        is_lucky = settings.codec == "snappy" and rounds[settings] <= ALL_ROUNDS
-        return replace(found, write_s=0.001, decode_s=np.where(found.decode_s > 0, 1.0 if is_lucky else 5.0, 0.0))
+    def spent(settings: WriterSettings, number: int) -> float:
+        return 1.0 if settings.codec == "snappy" and number <= ALL_ROUNDS else 5.0
 
-    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "gzip"}), measure=measure)
+    found = advised(made, asked(everything, "note"), sample_of(made, {CODEC: "gzip"}), measure=metered(spent))
     snappy = by_candidate(found)[f"{CODEC}=snappy"]
     assert snappy.train.saved_s_per_day.low > 0
     assert snappy.test is not None, "it was chosen"

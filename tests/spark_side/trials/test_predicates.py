@@ -52,6 +52,7 @@ from icewright_spark.trials.predicates import (
     rows_that_match,
 )
 from icewright_spark.trials.table_sample import FILE, TableSample, table_sample
+from tests.spark_side.trials.trial_tables import number, text
 
 PATH = ("x",)
 COMPARISONS = (Operator.EQ, Operator.NOT_EQ, Operator.LT, Operator.LT_EQ, Operator.GT, Operator.GT_EQ)
@@ -69,14 +70,6 @@ ICEBERG: dict[Operator, Any] = {
     Operator.NOT_NULL: NotNull,
     Operator.STARTS_WITH: StartsWith,
 }
-
-
-def number(value: Any) -> Literal:
-    return Literal(LiteralKind.NUMBER, str(value))
-
-
-def text(value: str) -> Literal:
-    return Literal(LiteralKind.STRING, value)
 
 
 def day(value: date) -> Literal:

@@ -10,18 +10,14 @@ import pyarrow as pa
 import pytest
 
 from icewright.core.errors import Rejected
-from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.layouts import COLUMN_CURVES, Curve
 from icewright.model.queries.queries import Filter, Operator
 from icewright_spark.trials.predicates import UNKNOWN_HIGH, UNKNOWN_LOW, condition_of, flat_columns
 from icewright_spark.trials.simulation import Ends, Files, Scanned, Simulation, scanned
 from icewright_spark.trials.table_sample import TableSample, table_sample
-from tests.spark_side.trials.trial_tables import FILE_BYTES, Made, between, equals, in_files, number, text
+from tests.spark_side.trials.trial_tables import FILE_BYTES, Made, between, equals, in_files, layout, number, text
 
 RNG = np.random.default_rng(5)
-
-
-def layout(curve: Curve, *names: str) -> LayoutExpression:
-    return LayoutExpression(curve, tuple(LayoutColumn((name,)) for name in names))
 
 
 def sampled(made: Made, rows_per_file: int, listed: Any = None, **modes: str) -> TableSample:

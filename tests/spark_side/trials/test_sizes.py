@@ -14,19 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
+from icewright.model.iceberg.layouts import Curve, LayoutExpression
 from icewright_spark.executors.sort.cells import cells_of
 from icewright_spark.trials.predicates import flat_columns
 from icewright_spark.trials.simulation import Ends, Simulation
 from icewright_spark.trials.sizes import MISSED, Sizes, layout_by_place, shares_of_columns
 from icewright_spark.trials.table_sample import table_sample
-from tests.spark_side.trials.trial_tables import FILE_BYTES, Made, in_files
+from tests.spark_side.trials.trial_tables import FILE_BYTES, Made, in_files, layout
 
 ROWS, FILES = 40_000, 10
-
-
-def layout(curve: Curve, *names: str) -> LayoutExpression:
-    return LayoutExpression(curve, tuple(LayoutColumn((name,)) for name in names))
 
 
 def made() -> Made:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator, QueryRecord, QuerySource, TableRead
 from icewright_spark.trials.table_sample import FILE
@@ -87,6 +88,10 @@ def number(value: Any) -> Literal:
 
 def text(value: str) -> Literal:
     return Literal(LiteralKind.STRING, value)
+
+
+def layout(curve: Curve, *names: str) -> LayoutExpression:
+    return LayoutExpression(curve, tuple(LayoutColumn((name,)) for name in names))
 
 
 def between(column: str, low: Any, high: Any) -> tuple[Filter, Filter]:

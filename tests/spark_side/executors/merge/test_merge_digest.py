@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icewright_spark.executors.merge.digest import Digest, RowsDigest
-from tests.arrow_values import KIND_NAMES, KINDS, VALUES
+from tests.arrow_values import KIND_NAMES, KINDS, VALUES, with_garbage
 from tests.cases import each_case
 
 
@@ -67,11 +67,6 @@ def test_every_nan_has_its_own_digest() -> None:
     lists = [pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), array) for array in floats]
     for arrays in (floats, lists):
         assert len({digest_of(array).text for array in arrays}) == len(payloads)
-
-
-def with_garbage(kind: Any, garbage: bytes) -> Any:
-    """[null, null] of a fixed-width type over the given bytes."""
-    return pa.Array.from_buffers(kind, 2, [pa.py_buffer(b"\0"), pa.py_buffer(garbage)])
 
 
 @each_case(

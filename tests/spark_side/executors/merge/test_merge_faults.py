@@ -138,23 +138,17 @@ class FaultyWriter:
         self.inner.write(table.to_batches(), file, layout)
 
 
-def job_in(directory: Path, **more: Any) -> MergeJob:
-    fields = [*FIELDS, MAP]
-    table = arrow_table(fields, {**ROWS, "m": MAP_ROWS})
+def job_in(directory: Path, *, maps: bool = False, **more: Any) -> MergeJob:
+    fields, rows = ([*FIELDS, MAP], {**ROWS, "m": MAP_ROWS}) if maps else (FIELDS, ROWS)
+    table = arrow_table(fields, rows)
     files = [write_input(directory, table.slice(0, 3)), write_input(directory, table.slice(3))]
     return job_of(fields, files, directory / "out.parquet", **more)
-
-
-def job_without_map(directory: Path, **more: Any) -> MergeJob:
-    table = arrow_table(FIELDS, ROWS)
-    files = [write_input(directory, table.slice(0, 3)), write_input(directory, table.slice(3))]
-    return job_of(FIELDS, files, directory / "out.parquet", **more)
 
 
 @each_case("writer", [ARROW_RS, PYARROW], ids=lambda writer: writer.name)
 @each_case("name", FAULTS)
 def test_w1_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Writer, tmp_path: Path) -> None:
-    job = job_without_map(tmp_path)
+    job = job_in(tmp_path)
     with pytest.raises(ProofFailed, match=r"read back differs; rows 5 -> "):
         merge_group(job, writer=FaultyWriter(writer, FAULTS[name]))
     assert Path(job.output_paths[0]).exists()  # evidence is never deleted
@@ -163,12 +157,12 @@ def test_w1_a_fault_between_reading_and_the_file_is_caught(name: str, writer: Wr
 @each_case("name", MAP_FAULTS)
 def test_a_fault_in_a_map_is_caught_and_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(ProofFailed, match=r"columns m: [0-9a-f]{32} -> [0-9a-f]{32}$"):
-        merge_group(job_in(tmp_path), writer=FaultyWriter(PYARROW, MAP_FAULTS[name]))
+        merge_group(job_in(tmp_path, maps=True), writer=FaultyWriter(PYARROW, MAP_FAULTS[name]))
 
 
 def test_without_a_fault_the_same_writers_pass(tmp_path: Path) -> None:
     for writer in (ARROW_RS, PYARROW):
-        job = dataclasses.replace(job_without_map(tmp_path), output_paths=(str(tmp_path / f"{writer.name}.parquet"),))
+        job = dataclasses.replace(job_in(tmp_path), output_paths=(str(tmp_path / f"{writer.name}.parquet"),))
         merge_group(job, writer=FaultyWriter(writer, lambda table: table))
 
 
@@ -181,7 +175,7 @@ def test_a_writer_that_stops_listening_is_caught(monkeypatch: pytest.MonkeyPatch
             self.inner.write([next(iter(batches))], file, layout)
 
     with pytest.raises(ProofFailed, match="3 rows read, 5 planned"):
-        merge_group(job_without_map(tmp_path), writer=Impatient(ARROW_RS, lambda table: table))
+        merge_group(job_in(tmp_path), writer=Impatient(ARROW_RS, lambda table: table))
 
 
 def truncated_by_half(file: BinaryIO) -> None:
@@ -217,7 +211,7 @@ def test_a_damaged_output_is_caught(
     damage: Callable[[BinaryIO], None], writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk changes what was written."""
-    job = job_without_map(tmp_path, settings=WriterSettings(codec="uncompressed", compression_level=None))
+    job = job_in(tmp_path, settings=WriterSettings(codec="uncompressed", compression_level=None))
     output = Path(job.output_paths[0])
 
     def change() -> None:
@@ -243,7 +237,7 @@ def test_a_schema_other_than_the_tables_is_caught(tmp_path: Path) -> None:
             )
 
     with pytest.raises(ProofFailed, match="not written with the table's schema"):
-        merge_group(job_without_map(tmp_path), writer=Looser(ARROW_RS, lambda table: table))
+        merge_group(job_in(tmp_path), writer=Looser(ARROW_RS, lambda table: table))
 
 
 def test_a_wrong_decode_of_the_inputs_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -255,7 +249,7 @@ def test_a_wrong_decode_of_the_inputs_is_caught(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(merge_module, "decode_pyarrow", wrong)
     with pytest.raises(ProofFailed, match=r"in-\d+.parquet decoded by arrow-rs differs"):
-        merge_group(job_without_map(tmp_path))
+        merge_group(job_in(tmp_path))
 
 
 def test_w1_a_decoder_that_loses_rows_is_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -265,14 +259,14 @@ def test_w1_a_decoder_that_loses_rows_is_caught(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(merge_module, "decode_pyarrow", short)
     with pytest.raises(ProofFailed, match=r"2 rows were decoded of .*, which has 3"):
-        merge_group(job_without_map(tmp_path))
+        merge_group(job_in(tmp_path))
 
 
 @pytest.mark.parametrize(("changed", "said"), [("size_bytes", "bytes"), ("record_count", "rows")])
 def test_inputs_other_than_planned_are_caught_before_anything_is_written(
     changed: str, said: str, tmp_path: Path
 ) -> None:
-    job = job_without_map(tmp_path)
+    job = job_in(tmp_path)
     first, second = job.group.files
     other = dataclasses.replace(second, **{changed: getattr(second, changed) + 1})
     job = dataclasses.replace(job, group=dataclasses.replace(job.group, files=(first, other)))
@@ -284,7 +278,7 @@ def test_inputs_other_than_planned_are_caught_before_anything_is_written(
 @pytest.mark.parametrize("planned_bytes", [0, 100])
 def test_an_input_that_is_a_pipe_is_refused_rather_than_waited_for(planned_bytes: int, tmp_path: Path) -> None:
     """A pipe has 0 bytes; nobody writes to this one."""
-    job = job_without_map(tmp_path)
+    job = job_in(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     pipe = InputFile(str(tmp_path / "pipe"), planned_bytes, 0, 1)
     job = dataclasses.replace(job, group=dataclasses.replace(job.group, files=(*job.group.files, pipe)))
@@ -303,7 +297,7 @@ def test_a_full_disk_is_said_and_nothing_is_left_of_the_output(tmp_path: Path) -
                 self.inner.write(batches, full, layout)
 
     for writer in (ARROW_RS, PYARROW):
-        job = dataclasses.replace(job_without_map(tmp_path), output_paths=(str(tmp_path / writer.name),))
+        job = dataclasses.replace(job_in(tmp_path), output_paths=(str(tmp_path / writer.name),))
         with pytest.raises(DiskFull, match="No space left"):
             merge_group(job, writer=Full(writer, lambda table: table))
         assert not Path(job.output_paths[0]).exists()
