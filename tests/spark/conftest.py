@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from pyspark.sql import SparkSession
 from icewright.core.fault_points import Fault, arm
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.work.optimizers import OptimizerSettings
+from icewright.queries.spool import QuerySpool
 from icewright_spark.session.session import java_gateway
 from tests.builders.deletions import Died
+from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import make_lake
 from tests.servers.java import jars_for_spark
 from tests.spark.beginnings import Beginnings
+from tests.spark.loop import SparkLoop
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """To compile each query takes more CPU than its few rows do. The optimizers that tests start compile, as users' do."""
@@ -69,6 +73,13 @@ def make_reached_lake(spark: SparkSession, folder: Path, node: pytest.Item | pyt
 def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> CatalogEntry:
     """A lake of the test's own."""
     return make_reached_lake(spark, tmp_path, request.node)
+
+
+@pytest.fixture
+def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[SparkLoop]:
+    """That lake under icewright's care, with a log of queries; modules that need none have a loop of their own."""
+    with closing(QuerySpool(tmp_path / "queries.db", 1 << 26, ManualClock())) as spool:
+        yield SparkLoop(spark, lake, spool=spool)
 
 
 @pytest.fixture(scope="module")

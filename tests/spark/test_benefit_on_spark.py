@@ -7,8 +7,6 @@ event log; a week later is the loop's clock, moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from icewright.core.errors import InvalidMessage
 from icewright.model.actions.actions import RewriteDataFiles
 from icewright.model.actions.analyze_queries import AnalyzeQueriesRequest
 from icewright.model.events.feed import FactKind, FeedFilter
-from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.layouts import Curve, LayoutColumn, LayoutExpression
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.decisions import KeptRecommendation, RecommendationState
@@ -30,8 +27,6 @@ from icewright.model.queries.recommendations import LayoutChange, Verdict
 from icewright.model.work.tasks import TaskState
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.spark_events import read_event_log
-from icewright.queries.spool import QuerySpool
-from tests.doubles.clock import ManualClock
 from tests.spark.loop import OPTIMIZER, SparkLoop
 from tests.spark.tables import sorted_rows
 
@@ -40,12 +35,6 @@ pytestmark = pytest.mark.spark
 DAY_MS = 86_400_000
 FILES, ROWS, USERS, QUERIES = 20, 2_000, 2_000, 22
 LAYOUT = "icewright.layout"
-
-
-@pytest.fixture
-def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[SparkLoop]:
-    with closing(QuerySpool(tmp_path / "queries.db", 1 << 26, ManualClock())) as spool:
-        yield SparkLoop(spark, lake, spool=spool)
 
 
 class Engine:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import pytest
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, LessThan
-from pyspark.sql import SparkSession
 
 from icewright.catalogs.pointers.properties import PyIcebergProperties
 from icewright.core.system_clock import SystemClock
 from icewright.model.actions.actions import Executor
-from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.layouts import Level
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.predicates.comparisons import Literal, LiteralKind, Operator
@@ -25,9 +21,7 @@ from icewright.model.queries.recommendations import LayoutChange, Recommendation
 from icewright.model.work.tasks import Task, TaskState
 from icewright.policy.settings import LAYOUT_CUTS_KEY, LEVEL_1_SIZE_KEY
 from icewright.policy.settings import LAYOUT_KEY as LAYOUT_PROPERTY
-from icewright.queries.spool import QuerySpool
 from tests.builders.queries import query, read_of
-from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import writer
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import missing_files, sorted_rows
@@ -47,12 +41,6 @@ LOG = (
     "sha2(string(id), 256) AS note",
 )
 """Few users and sizes have most rows, and most statuses are the same."""
-
-
-@pytest.fixture
-def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[SparkLoop]:
-    with closing(QuerySpool(tmp_path / "queries.db", 1 << 26, ManualClock())) as spool:
-        yield SparkLoop(spark, lake, spool=spool)
 
 
 def make(loop: SparkLoop, table: str, files: int = FILES) -> TableName:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import closing
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,18 +15,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icewright.model.actions.analyze_queries import AnalyzeQueries
-from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName, sql_name
 from icewright.model.iceberg.writer_settings import WriterSettings
 from icewright.model.queries.queries import Filter, Literal, LiteralKind, Operator, QueryRecord
 from icewright.model.queries.recommendations import PropertiesChange, Verdict
 from icewright.model.work.tasks import TaskState
-from icewright.queries.spool import QuerySpool
 from icewright_spark.actions import analyze_queries
 from icewright_spark.trials.format_sample import FormatSample, Round, one_round
 from icewright_spark.trials.recommend import Options
 from tests.builders.queries import query, read_of
-from tests.doubles.clock import ManualClock
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import missing_files, sorted_rows
 
@@ -37,12 +32,6 @@ pytestmark = pytest.mark.spark
 DAY_MS = 86_400_000
 FILES, ROWS = 8, 10_000
 CODEC = "write.parquet.compression-codec"
-
-
-@pytest.fixture
-def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[SparkLoop]:
-    with closing(QuerySpool(tmp_path / "queries.db", 1 << 26, ManualClock())) as spool:
-        yield SparkLoop(spark, lake, spool=spool)
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +20,10 @@ from icewright.model.queries.decisions import RecommendationState
 from icewright.model.queries.queries import LiteralKind, QueryRecord
 from icewright.model.queries.recommendations import LayoutChange, LeaveAsIs, Recommendation, Verdict
 from icewright.model.work.tasks import TaskState
-from icewright.queries.spool import QuerySpool
 from icewright_spark.actions import analyze_queries
 from icewright_spark.trials.recommend import recommend
 from icewright_spark.trials.sizes import MISSED, Sizes
 from tests.builders.queries import equal, query, read_of
-from tests.doubles.clock import ManualClock
 from tests.spark.beginnings import Beginnings
 from tests.spark.loop import SparkLoop
 from tests.spark.tables import missing_files, sorted_rows
@@ -38,12 +33,6 @@ pytestmark = pytest.mark.spark
 DAY_MS = 86_400_000
 FILES, ROWS = 40, 2_000
 USERS = 5_000
-
-
-@pytest.fixture
-def loop(spark: SparkSession, lake: CatalogEntry, tmp_path: Path) -> Iterator[SparkLoop]:
-    with closing(QuerySpool(tmp_path / "queries.db", 1 << 26, ManualClock())) as spool:
-        yield SparkLoop(spark, lake, spool=spool)
 
 
 @pytest.fixture
