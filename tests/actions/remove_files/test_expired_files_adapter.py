@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
+from pyiceberg.typedef import Record
 
 from icewright.actions.remove_files import deleter, expired_files
 from icewright.actions.remove_files.adapters.opened import CatalogQuarantine
@@ -173,6 +175,38 @@ def test_o8_what_is_needed_by_a_tag_or_written_anew_stays(house: House) -> None:
     assert Path(second).read_bytes() == b"PAR1 another file by now"
     tagged = table.refresh().scan(snapshot_id=first.snapshot_id).to_arrow()["id"].to_pylist()
     assert (sorted(tagged), all_there(table)) == (list(range(100)), True)
+
+
+def registered(table: Table, location: str, size_bytes: int) -> None:
+    """A commit that adds a file by this name, as a writer spells it."""
+    named = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=location,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=5,
+        file_size_in_bytes=size_bytes,
+        spec_id=0,
+        _table_format_version=2,
+    )
+    with table.refresh().transaction() as change, change.update_snapshot().fast_append() as added:
+        added.append_data_file(named)
+
+
+@pytest.mark.parametrize("name", ["file://localhost", "file:", ""])
+def test_e8_what_is_needed_by_another_name_of_its_storage_stays(house: House, name: str) -> None:
+    """Nobody has declared the name; an expired snapshot knew the file by the other one."""
+    table = overwritten(house)
+    (second,) = live_of(table, 1) - live_of(table, 0)
+    content = Path(second).read_bytes()
+    registered(table, f"{name}{second}", len(content))
+    house.days(0.25)
+    expired(house, table)
+    house.days(2)
+    assert approved(house).state is TaskState.SUCCEEDED
+    house.days(10)
+    assert Path(second).read_bytes() == content
+    assert len(data_files(table)) == 2, "the others went"
 
 
 def test_without_the_owners_word_nothing_goes(house: House) -> None:
