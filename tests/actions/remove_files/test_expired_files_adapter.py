@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import RESTORING, Progress, Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.lakes.house import House, all_there, files, litter, location, rows
-from tests.lakes.sqlite import append, table_name
+from tests.lakes.sqlite import append, table_name, with_tables, writer
 from tests.lakes.sqlite import rows as rows_of
 from tests.narrowing import not_none
 
@@ -207,6 +208,29 @@ def test_e8_what_is_needed_by_another_name_of_its_storage_stays(house: House, na
     house.days(10)
     assert Path(second).read_bytes() == content
     assert len(data_files(table)) == 2, "the others went"
+
+
+def test_l6_what_a_copy_may_need_stays_where_the_table_had_its_metadata_elsewhere_before(
+    house: House, tmp_path: Path
+) -> None:
+    """A copy in a catalog that is not configured commits beside the metadata by which it was registered."""
+    table = overwritten(house)
+    house.days(0.25)
+    elsewhere = writer(with_tables(replace(house.entry, name="elsewhere", uri=f"sqlite:///{tmp_path}/elsewhere.db")))
+    elsewhere.create_namespace("db")
+    copy = elsewhere.register_table(("db", "copy"), table.refresh().metadata_location)
+    with table.transaction() as change:
+        change.set_properties({"write.metadata.path": f"{table.location()}/later"})
+    append(copy, range(500, 600))
+    first = table.refresh().metadata.snapshots[0].snapshot_id
+    before, count = data_files(table), table.scan(snapshot_id=first).to_arrow().num_rows
+    expired(house, table)
+    house.days(3)
+    for waiting in house.control.tables.waiting(limit=10):
+        house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.days(3)
+    assert before <= data_files(table)
+    assert copy.refresh().scan(snapshot_id=first).to_arrow().num_rows == count > 0
 
 
 def test_without_the_owners_word_nothing_goes(house: House) -> None:
