@@ -302,7 +302,7 @@ def test_f4_a_copy_whose_metadata_is_elsewhere_keeps_what_it_committed(tmp_path:
     append(copy, range(500, 600))
     append(lake.a, range(600, 610))
     before = files(location(lake.a))
-    lake.days(12)
+    lake.days(9)
     assert files(location(lake.a)) == before
     assert lake.states() == {}
     assert copy.refresh().scan().to_arrow().num_rows == 405
