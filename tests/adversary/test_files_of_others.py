@@ -34,8 +34,8 @@ from tests.lakes.sqlite import append, database, make_table, rows, table_name, w
 class Lake:
     """Table A with garbage of its own, and table B elsewhere; whatever waits for a person is approved each day."""
 
-    def __init__(self, folder: Path) -> None:
-        self.house = House(folder)
+    def __init__(self, folder: Path, *, limited: bool = True) -> None:
+        self.house = House(folder, limited=limited)
         self.a = self.house.table("a")
         self.b = make_table(self.house.entry, ("other", "b"), properties={"icewright.mode": "observe"})
         append(self.b, range(5))
@@ -277,6 +277,45 @@ def test_f4_a_copy_in_a_catalog_that_is_not_configured_keeps_what_it_committed(l
     assert copy.refresh().scan().to_arrow().num_rows == 400
     assert findings(lake) == {"place-not-owned"}
     assert "no part of its history" in lake.house.look(table_name(lake.a)).reason.text
+
+
+def with_metadata_elsewhere(lake: Lake, folder: Path) -> None:
+    """From its next commit on, table A has its metadata outside of its location."""
+    (folder / "away" / "metadata").mkdir(parents=True)
+    with lake.a.refresh().transaction() as change:
+        change.set_properties({"write.metadata.path": f"file://{folder}/away/metadata"})
+
+
+@pytest.mark.parametrize("moves_back", [False, True])
+def test_f4_a_copy_whose_metadata_is_elsewhere_keeps_what_it_committed(tmp_path: Path, *, moves_back: bool) -> None:
+    """What it commits lies beside the metadata of the table as it was when the copy was made, and nothing beside data.
+
+    The table may have its metadata in its location again by then.
+    """
+    lake = Lake(tmp_path, limited=False)
+    with_metadata_elsewhere(lake, tmp_path)
+    append(lake.a.refresh(), range(5))
+    copy = copy_of(lake, tmp_path)
+    if moves_back:
+        with lake.a.refresh().transaction() as change:
+            change.remove_properties("write.metadata.path")
+    append(copy, range(500, 600))
+    append(lake.a, range(600, 610))
+    before = files(location(lake.a))
+    lake.days(9)
+    assert files(location(lake.a)) == before
+    assert lake.states() == {}
+    assert copy.refresh().scan().to_arrow().num_rows == 405
+    assert findings(lake) == {"place-not-owned"}
+    assert "no part of its history" in lake.house.look(table_name(lake.a)).reason.text
+
+
+def test_f4_a_table_whose_metadata_is_elsewhere_loses_its_garbage_alone(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, limited=False)
+    with_metadata_elsewhere(lake, tmp_path)
+    append(lake.a.refresh(), range(5))
+    lake.until_quarantined(*lake.garbage)
+    assert all_there(lake.a)
 
 
 def test_f4_a_copy_with_no_snapshot_of_its_own_keeps_its_metadata(lake: Lake, tmp_path: Path) -> None:

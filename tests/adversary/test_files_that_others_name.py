@@ -207,6 +207,16 @@ def test_f10_a_table_that_cannot_be_asked_for_is_not_passed_over(stub: Stub, nam
         stub.catalog().pointers()
 
 
+def test_f10_a_table_that_a_rest_catalog_lists_and_hides_is_not_taken_for_dropped(stub: Stub) -> None:
+    """Some answer so where the server's principal may not see it; who drops a table does not list it either."""
+    answering(stub, {"identifiers": [{"namespace": ["a"], "name": "hidden"}]})
+    hidden = TableName("lake", ("a",), "hidden")
+    assert stub.catalog().pointers().tables == {hidden: None}
+    lists = iter([{"identifiers": [{"namespace": ["a"], "name": "hidden"}]}, {"identifiers": []}])
+    answering(stub, lambda _: next(lists))
+    assert stub.catalog().pointers().tables == {}, "it was dropped meanwhile"
+
+
 def test_f10_what_a_metastore_lists_and_does_not_describe_is_not_known() -> None:
     class Silent(Stumbling):
         def get_table_objects_by_name(self, _database: str, names: list[str]) -> list[HiveTable]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,12 @@ import pytest
 from icewright.catalogs.parallel_catalogs import SideBySide
 from icewright.catalogs.port import TablePointers
 from icewright.core.completeness import Complete, Known, Partial
-from icewright.core.errors import NotFound, StoreUnavailable, Unreadable
+from icewright.core.errors import LookLost, NotFound, StoreUnavailable, Unreadable
 from icewright.core.reasons import Reason
 from icewright.model.iceberg.files import UNPARTITIONED, Partition
 from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import RefKind, TableMetadata
+from icewright.observation.observer import Observer
 from icewright.ownership import registry as registry_module
 from icewright.ownership.claim_book import GONE_KEPT_MS, KEPT_AGAIN_MS, ClaimBook
 from icewright.ownership.claims_sql import SqlClaims
@@ -793,6 +794,38 @@ class TestImports:
         house.catalog.set_ref(U, "kept", imported_at, kind=RefKind.TAG)
         house.catalog.overwrite(U, add=[imported(f"{own}/data/copied")], remove=[f"{lent}/data/x=1/lent"])
         assert self.look(house) == {T: ["lends-files"]}, "no look saw it in main"
+
+    def test_l5_what_was_rolled_back_counts_while_another_server_looks_at_the_same_moment(
+        self, house: Lakehouse
+    ) -> None:
+        """Whatever this one has read of the store by then, and whatever it reads behind that."""
+        tables, first = house.tables, house.catalog.load(U).snapshots[0]
+        house.control.observer.observe(U)
+        house.catalog.set_ref(U, "main", first.snapshot_id)
+        registry = Registry(dict(house.catalogs), house.clock)
+        reads: list[str] = []
+
+        class Meanwhile:
+            """The store, of which another server asks as well, and writes, right behind the first answer."""
+
+            def __getattr__(self, name: str) -> Any:
+                def asked(*given: Any, **named: Any) -> Any:
+                    found = getattr(tables, name)(*given, **named)
+                    if not reads:
+                        house.control.observer.observe(U)
+                    reads.append(name)
+                    return found
+
+                return asked
+
+        store: Any = Meanwhile()
+        observer = Observer(dict(house.catalogs), store, house.clock, registry=registry)
+        with suppress(LookLost):
+            observer.observe(U)
+        observer.observe(U)
+        registry.saw(house.catalog.load(T))
+        assert [one.code for one in registry.ownership().findings[T]] == ["lends-files"]
+        assert reads
 
     def test_each_manifest_is_read_once(self, house: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
         read: list[str] = []

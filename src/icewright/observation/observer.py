@@ -144,7 +144,7 @@ class Observer:
         Raises as :meth:`load` and :meth:`seen` do, and :class:`~icewright.core.errors.LookLost` as the latter.
         """
         metadata = self.load(name)
-        seen = self.seen(metadata, self._stored(metadata))
+        seen = self.seen(metadata, self._tables.before_look_at(metadata.table_id).stored)
         if not seen.is_kept:
             self._tables.save_record(seen.record)
         return seen.observation
@@ -168,21 +168,6 @@ class Observer:
         inventory, is_kept = self._move_forward(catalog, metadata, stored, record)
         observation = self._observation(catalog, metadata, inventory, stored, record.marks)
         return Seen(observation, replace(record, revision=record.revision + is_kept), is_kept)
-
-    def _stored(self, metadata: TableMetadata) -> StoredTable:
-        table_id = metadata.table_id
-        record, exclusions = self._tables.record(table_id), self._tables.exclusions(table_id)
-        if record is None:
-            return StoredTable(exclusions=exclusions)
-        root, tables = record.storage_root, self._tables
-        return StoredTable(
-            record,
-            tuple(tables.manifest_keys(table_id)),
-            tuple(tables.partitions(table_id)),
-            tables.runs(table_id),
-            exclusions,
-            None if root is None else tables.access(table_id.catalog, root),
-        )
 
     def _observation(
         self,

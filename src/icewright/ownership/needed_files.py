@@ -18,6 +18,7 @@ from icewright.inventory.reference_bits import reference_bits
 from icewright.model.actions.deletion import Needs
 from icewright.model.iceberg.locations import Aliases, CanonicalPath, topmost
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.path_aliasing import comparison_key
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.reachable import Reachable, reachable
 
@@ -116,14 +117,19 @@ class OtherTables:
 
 
 def _counted(found: Reachable, asked: frozenset[CanonicalPath]) -> Needs:
-    """One pass over all files. A size that nobody knows counts as none, so that the budget is the smaller one."""
-    needed: set[CanonicalPath] = set()
+    """One pass over all files. A size that nobody knows counts as none, so that the budget is the smaller one.
+
+    What a needed file is like counts as needed as well: a table may know one object by two names of its storage, or by
+    two spellings.
+    """
+    wanted, met = {comparison_key(path) for path in asked}, set[str]()
     table_bytes = 0
     for file in found.files():
         table_bytes += file.size_bytes or 0
-        if file.path in asked:
-            needed.add(file.path)
-    return _needs(found.metadata, asked, frozenset(needed), table_bytes)
+        if wanted and (key := comparison_key(file.path)) in wanted:
+            met.add(key)
+    needed = frozenset(path for path in asked if comparison_key(path) in met) if met else frozenset[CanonicalPath]()
+    return _needs(found.metadata, asked, needed, table_bytes)
 
 
 def _needs(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
+from pyiceberg.typedef import Record
 
 from icewright.actions.remove_files import deleter, expired_files
 from icewright.actions.remove_files.adapters.opened import CatalogQuarantine
@@ -18,7 +21,7 @@ from icewright.model.work.jobs import Heartbeat, HeartbeatReply
 from icewright.model.work.tasks import RESTORING, Progress, Task, TaskState
 from icewright.ports.store import TaskFilter
 from tests.lakes.house import House, all_there, files, litter, location, rows
-from tests.lakes.sqlite import append, table_name
+from tests.lakes.sqlite import append, table_name, with_tables, writer
 from tests.lakes.sqlite import rows as rows_of
 from tests.narrowing import not_none
 
@@ -173,6 +176,60 @@ def test_o8_what_is_needed_by_a_tag_or_written_anew_stays(house: House) -> None:
     assert Path(second).read_bytes() == b"PAR1 another file by now"
     tagged = table.refresh().scan(snapshot_id=first.snapshot_id).to_arrow()["id"].to_pylist()
     assert (sorted(tagged), all_there(table)) == (list(range(100)), True)
+
+
+def registered(table: Table, location: str, size_bytes: int) -> None:
+    """A commit that adds a file by this name, as a writer spells it."""
+    named = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=location,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=5,
+        file_size_in_bytes=size_bytes,
+        spec_id=0,
+        _table_format_version=2,
+    )
+    with table.refresh().transaction() as change, change.update_snapshot().fast_append() as added:
+        added.append_data_file(named)
+
+
+def test_e8_what_is_needed_by_another_name_of_its_storage_stays(house: House) -> None:
+    """Nobody has declared the name; an expired snapshot knew the file by the other one."""
+    table = overwritten(house)
+    (second,) = live_of(table, 1) - live_of(table, 0)
+    content = Path(second).read_bytes()
+    registered(table, f"file://localhost{second}", len(content))
+    house.days(0.25)
+    expired(house, table)
+    house.days(2)
+    assert approved(house).state is TaskState.SUCCEEDED
+    house.days(10)
+    assert Path(second).read_bytes() == content
+    assert len(data_files(table)) == 2, "the others went"
+
+
+def test_l6_what_a_copy_may_need_stays_where_the_table_had_its_metadata_elsewhere_before(
+    house: House, tmp_path: Path
+) -> None:
+    """A copy in a catalog that is not configured commits beside the metadata by which it was registered."""
+    table = overwritten(house)
+    house.days(0.25)
+    elsewhere = writer(with_tables(replace(house.entry, name="elsewhere", uri=f"sqlite:///{tmp_path}/elsewhere.db")))
+    elsewhere.create_namespace("db")
+    copy = elsewhere.register_table(("db", "copy"), table.refresh().metadata_location)
+    with table.transaction() as change:
+        change.set_properties({"write.metadata.path": f"{table.location()}/later"})
+    append(copy, range(500, 600))
+    first = table.refresh().metadata.snapshots[0].snapshot_id
+    before, count = data_files(table), table.scan(snapshot_id=first).to_arrow().num_rows
+    expired(house, table)
+    house.days(3)
+    for waiting in house.control.tables.waiting(limit=10):
+        house.control.dispatcher.approve(waiting.plan_id, "Ada")
+    house.days(3)
+    assert before <= data_files(table)
+    assert copy.refresh().scan(snapshot_id=first).to_arrow().num_rows == count > 0
 
 
 def test_without_the_owners_word_nothing_goes(house: House) -> None:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, TablesAround
+from icewright.actions.remove_files.orphans.foreign_metadata import (
+    ForeignMetadata,
+    MetadataUuids,
+    TablesAround,
+    metadata_elsewhere,
+    watched_folders,
+)
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
@@ -245,15 +251,19 @@ def _require_no_copy(doors: ExpiredDoors, table: TableMetadata) -> None:
     A copy of it may need what expired here, and so may a table of another format. One that was declared gone does not;
     whether it is committed to after all is asked once more before each batch.
     """
-    folder = doors.aliases.folder(table.metadata_location.rpartition("/")[0])
-    place = Place(table.name, table.table_id.uuid.strip().lower(), (folder,), (), gone=doors.gone(table))
+    roots = claim(table, doors.aliases).roots
+    place = Place(table.name, table.table_id.uuid.strip().lower(), roots, (), gone=doors.gone(table))
     foreign = ForeignMetadata(doors.objects, place, doors.uuids, table, doors.aliases)
-    for entry in doors.objects.list(CanonicalPath(folder)):
-        foreign.look(entry)
+    watched = watched_folders(place, table, doors.aliases)
+    for folder in watched:
+        for entry in doors.objects.list(CanonicalPath(folder)):
+            foreign.look(entry)
+    for folder in metadata_elsewhere(table, doors.aliases, watched):
+        for entry in doors.objects.list_folder(CanonicalPath(folder)):
+            foreign.look(entry)
     found = foreign.findings()
     if not found:  # a table of another format has the same files, and goes by metadata of its own
-        roots = replace(place, roots=claim(table, doors.aliases).roots)
-        around = TablesAround(doors.objects, doors.uuids, doors.aliases, doors.limits).refusal(roots)
+        around = TablesAround(doors.objects, doors.uuids, doors.aliases, doors.limits).refusal(place)
         found = () if around is None else (around,)
     if found:
         raise Unavailable(f"files of expired snapshots of {table.name} stay: {found[0].text}")

@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -85,15 +85,27 @@ class RestPointers:
         Raises ``Unreadable`` where something is not shown to us, or cannot be asked for by its name.
         """
         names, until = self._all_tables(), time.monotonic() + LOCATIONS_S_MAX
-        found: dict[TableName, str | None] = {}
+        found, gone = dict[TableName, str | None](), list[TableName]()
         with ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="pointers") as pool:
             for start in range(0, len(names), _ASKED_A_TURN):
                 if time.monotonic() > until:
                     raise Unavailable(f"catalog {self._name} did not say where its {len(names)} tables are in time")
                 for name, location in pool.map(self._location_or_none, names[start : start + _ASKED_A_TURN]):
-                    if location is not None:
+                    if location is None:
+                        gone.append(name)
+                    else:
                         found[name] = location or None
-        return TablePointers(found)
+        return TablePointers({**found, **dict.fromkeys(self._listed_still(gone))})
+
+    def _listed_still(self, names: Collection[TableName]) -> list[TableName]:
+        """Which of these the catalog lists, though it says that there are no such tables, as of some it may not show.
+
+        A table that was dropped meanwhile is in no list any more.
+        """
+        with asking(self._name):
+            client, namespaces = self._connected(), {name.namespace for name in names}
+            listed = {path for namespace in namespaces for path in client.tables_of(namespace, shows_all=True)}
+        return [name for name in names if name.path in listed]
 
     def _all_tables(self) -> list[TableName]:
         with asking(self._name):

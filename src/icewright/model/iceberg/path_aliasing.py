@@ -2,8 +2,8 @@
 
 One client encodes what another one writes as it is, folds letters, tidies ``a//b`` up, or knows a storage by another
 name. Nobody can tell from two paths alone. So whatever is about to take a file for garbage compares in this coarser
-way as well: what is merely *like* a file that a table needs stays. Never the other way round: nothing is taken to be
-needed, or found, for being like something.
+way as well: what is merely *like* a file that a table needs stays, or comes back. Never the other way round: nothing is
+taken to be found for being like something.
 """
 
 from __future__ import annotations

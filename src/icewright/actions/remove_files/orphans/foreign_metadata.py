@@ -109,6 +109,18 @@ def watched_folders(place: Place, table: TableMetadata, aliases: Aliases) -> tup
     return topmost((own, *(f"{root}metadata/" for root in place.roots)))
 
 
+def metadata_elsewhere(table: TableMetadata, aliases: Aliases, roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The folders outside of these in which the table has its metadata, or had some that its log still names.
+
+    A copy of the table commits there as well: it has the settings of the table as it was when it was made.
+    """
+    found = set()
+    for location in (table.metadata_location, *(entry.location for entry in table.metadata_log)):
+        with suppress(InvalidLocation):  # it may be anywhere: then nothing is owned
+            found.add(aliases.folder(location.rpartition("/")[0]))
+    return tuple(sorted(folder for folder in found if not folder.startswith(roots)))
+
+
 class ForeignMetadata:
     """Watches the listings of one table's place. ``table`` is the table as it was before the listing."""
 

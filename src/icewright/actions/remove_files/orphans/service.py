@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from icewright.actions.remove_files.orphans.check import OrphanEvidence, check_orphans
-from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, TablesAround
+from icewright.actions.remove_files.orphans.foreign_metadata import (
+    ForeignMetadata,
+    MetadataUuids,
+    TablesAround,
+    metadata_elsewhere,
+)
 from icewright.actions.remove_files.orphans.plan import SIGHTINGS_MAX, Selection, predict, remove_orphan_files
 from icewright.actions.remove_files.orphans.rules import other_format
 from icewright.actions.remove_files.orphans.sightings_sql import SqlSightings
@@ -161,9 +166,10 @@ class OrphanFinder:
             return refusal.refused
 
     def _list(self, before: TableMetadata, place: Place, listed: DiskSpool) -> tuple[int, tuple[Gap, ...], _Gone]:
-        """Everything below the roots, put down as it comes: how many files, and which roots are not all of it.
+        """Everything below the roots, put down as it comes: how many files, and which folders are not all of it.
 
-        With it come the metadata files of tables that lay there before and were declared gone.
+        Metadata of the table that lies elsewhere is looked at as well. With it all come the metadata files of tables
+        that lay there before and were declared gone.
         """
         gaps: list[Gap] = []
         files = 0
@@ -184,6 +190,12 @@ class OrphanFinder:
                     files += 1
             except (StorageUnavailable, Unreadable) as error:
                 gaps.append(Gap(root, Reason(error.code, error.message)))
+        for folder in metadata_elsewhere(before, self._aliases, place.roots):
+            try:
+                for entry in self._objects.list_folder(CanonicalPath(folder)):
+                    foreign.look(entry)
+            except (StorageUnavailable, Unreadable, Unsupported, InvalidLocation) as error:
+                gaps.append(Gap(folder, Reason(error.code, error.message)))
         _owned_alone(foreign.place())
         self._refuse_tables_around(place)
         return files, tuple(gaps), foreign.gone()
