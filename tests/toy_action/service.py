@@ -21,14 +21,13 @@ from icewright.plans.standalone_plan import Decided, build_standalone_plan
 from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSnapshotsPrediction
 
 
-def decide(metadata: TableMetadata) -> Decided:
+def decide(metadata: TableMetadata) -> Decided[CountSnapshots, CountSnapshotsPrediction]:
     """What there is to count."""
     if metadata.current_snapshot_id is None:
-        return Decided(None, Reason("no-snapshot", "nothing to do: the table has no snapshot yet"), None)
+        return Decided(Reason("no-snapshot", "nothing to do: the table has no snapshot yet"))
     said = CountSnapshotsPrediction(len(metadata.snapshots))
-    return Decided(
-        CountSnapshots(metadata.current_snapshot_id), Reason("count", f"count {said.snapshots:,} snapshots"), said
-    )
+    reason = Reason("count", f"count {said.snapshots:,} snapshots")
+    return Decided(reason, CountSnapshots(metadata.current_snapshot_id), said)
 
 
 def violations(
@@ -50,7 +49,7 @@ def plan_asked(
     plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
     action, said = decision.action, decision.prediction
     wrong: Sequence[tuple[str, str]] = ()
-    if isinstance(action, CountSnapshots) and isinstance(said, CountSnapshotsPrediction):
+    if action is not None and said is not None:
         wrong = tuple(violations(action, said, metadata))
     return Planned(keep_plan(planner.tables, plan, wrong), observation, policy)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from icewright.actions.analyze_queries.check import analysis_violations
-from icewright.actions.analyze_queries.plan import MEASURING, Drift, decide_analysis, drift_since
+from icewright.actions.analyze_queries.plan import MEASURING, AnalysisDecision, Drift, decide_analysis, drift_since
 from icewright.actions.analyze_queries.settings import ANALYZES_KEY, DAY_MS
 from icewright.core import wording
 from icewright.core.errors import InvalidMessage, NotAllowed
@@ -18,7 +18,6 @@ from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import (
     WEEKS_MAX,
     AnalyzeQueries,
-    AnalyzeQueriesPrediction,
     AnalyzeQueriesRequest,
     Measure,
 )
@@ -44,7 +43,7 @@ from icewright.plans.action_types import (
 from icewright.plans.due import Due
 from icewright.plans.eligibility import policy_obstacle
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, build_standalone_plan
+from icewright.plans.standalone_plan import build_standalone_plan
 
 _WEEK_MS: Final = 7 * DAY_MS
 DRIFT_REST_MS: Final = DAY_MS
@@ -130,7 +129,7 @@ def _decided(
     queries_table: TableName,
     since: Instant,
     measure: Measure | None = None,
-) -> Decided:
+) -> AnalysisDecision:
     metadata = observation.metadata
     counts = [partition.counts for partition in observation.inventory.partitions]
     return decide_analysis(
@@ -147,7 +146,7 @@ def _decided(
 
 
 def _kept(
-    planner: Planning, observation: Observation, decision: Decided, queries_table: TableName, *, asked: bool
+    planner: Planning, observation: Observation, decision: AnalysisDecision, queries_table: TableName, *, asked: bool
 ) -> Plan:
     """The plan of a decision, checked, in the store. Raises ``PlanRejected``."""
     metadata, now = observation.metadata, planner.clock.now()
@@ -155,7 +154,7 @@ def _kept(
     plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=asked)
     action, said = decision.action, decision.prediction
     wrong: Sequence[tuple[str, str]] = ()
-    if isinstance(action, AnalyzeQueries) and isinstance(said, AnalyzeQueriesPrediction):
+    if action is not None and said is not None:
         wrong = tuple(analysis_violations(action, said, metadata, policy, queries_table, now))
     return keep_plan(planner.tables, plan, wrong)
 

@@ -75,9 +75,7 @@ class StatisticsPlanner:
     def _kept(self, observation: Observation, policy: Policy, decision: StatisticsDecision, *, asked: bool) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = build_standalone_plan(
-            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
-        )
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked)
         violations: Iterable[Wrong] = ()
         if decision.action is not None and decision.prediction is not None:
             violations = statistics_violations(decision.action, decision.prediction, observation, policy)

@@ -92,9 +92,7 @@ class DataPlanner:
     ) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
         metadata = observation.metadata
-        plan = build_standalone_plan(
-            self._ids.new("plan"), metadata, policy, decision, now, asked=asked, notes=decision.notes
-        )
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decision, now, asked=asked)
         return keep_plan(self._tables, plan, violations)
 
     def _planned(

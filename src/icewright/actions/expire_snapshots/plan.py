@@ -7,9 +7,8 @@ place that others lay claim to) makes it "none", with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.actions.expire_snapshots.obstacles import expiry_obstacle, kind_and_name
 from icewright.actions.expire_snapshots.settings import AGE_FLOOR_MS
@@ -33,6 +32,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import metadata_obstacle
 from icewright.plans.procedure_call import procedure_call
+from icewright.plans.standalone_plan import Decided
 
 _METADATA_FILES_MIN: Final = 20
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
@@ -41,14 +41,8 @@ _NAMED_MAX: Final = 5
 _DIGITS_MAX: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ExpiryDecision:
-    """What expires; nothing without an ``action``. ``notes`` are what stays and by what, and what is to be known."""
-
-    action: ExpireSnapshots | None
-    reason: Reason
-    notes: tuple[Reason, ...] = ()
-    prediction: ExpireSnapshotsPrediction | None = None
+ExpiryDecision: TypeAlias = Decided[ExpireSnapshots, ExpireSnapshotsPrediction]
+"""``notes`` are what stays and by what, and what is to be known."""
 
 
 def automatic_rule(policy: Policy) -> ExpiryRule:
@@ -87,7 +81,7 @@ def decide_expiry(
     """
     obstacle = metadata_obstacle(metadata, policy) or expiry_obstacle(metadata, rule, now, findings)
     if obstacle is not None:
-        return ExpiryDecision(None, obstacle)
+        return Decided(obstacle)
     stays = staying(metadata, rule, now, max_hold_ms=policy.max_hold_ms, holds=holds, first_seen=first_seen)
     ages = sorted(metadata.snapshots, key=lambda one: (one.sequence_number, one.committed_at))
     gone = [one.snapshot_id for one in ages if one.snapshot_id not in stays.snapshots]
@@ -96,7 +90,7 @@ def decide_expiry(
     refs_gone = tuple(RefAt.of(ref) for ref in metadata.refs if ref not in stays.refs)
     notes = (*_notes(stays, left), *stays.findings, *_warnings(metadata))
     if not gone and not refs_gone:
-        return ExpiryDecision(None, _nothing_old_enough(metadata, rule), notes)
+        return Decided(_nothing_old_enough(metadata, rule), notes=notes)
     action = ExpireSnapshots(
         base_metadata_location=metadata.metadata_location,
         base_snapshot_id=metadata.current_snapshot_id,
@@ -109,7 +103,7 @@ def decide_expiry(
         max_hold_ms=policy.max_hold_ms,
     )
     prediction = _prediction(metadata, action, can_put_back=can_put_back)
-    return ExpiryDecision(action, _reason(action, notes), notes, prediction)
+    return Decided(_reason(action, notes), action, prediction, notes)
 
 
 def _nothing_old_enough(metadata: TableMetadata, rule: ExpiryRule) -> Reason:

@@ -112,9 +112,7 @@ class ExpiryPlanner:
 
     def _kept(self, metadata: TableMetadata, policy: Policy, decision: ExpiryDecision, *, asked: bool) -> Plan:
         """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
-        plan = build_standalone_plan(
-            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
-        )
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked)
         fault(Fault.EXPIRY_PLAN_BEFORE)
         self._tables.save_plan(plan, is_present=False)
         fault(Fault.EXPIRY_PLAN_AFTER)

@@ -12,14 +12,16 @@ from typing import TypeVar
 
 from icewright.actions.rewrite_delete_files.check_dangling import dangling_violations
 from icewright.actions.rewrite_delete_files.check_position_deletes import position_deletes_violations
-from icewright.actions.rewrite_delete_files.dangling_deletes import DanglingDecision, plan_dangling
-from icewright.actions.rewrite_delete_files.position_deletes import PositionDeletesDecision, plan_position_deletes
+from icewright.actions.rewrite_delete_files.dangling_deletes import plan_dangling
+from icewright.actions.rewrite_delete_files.position_deletes import plan_position_deletes
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import Unreadable
 from icewright.model.actions.rewrite_delete_files import (
     RemoveDanglingDeletes,
+    RemoveDanglingDeletesPrediction,
     RemoveDanglingDeletesRequest,
     RewritePositionDeletes,
+    RewritePositionDeletesPrediction,
     RewritePositionDeletesRequest,
 )
 from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
@@ -66,13 +68,11 @@ class DeletePlanner:
             self._ids.new("plan"), observation.metadata, policy, decision, self._clock.now(), asked=True
         )
         deletes, files = self._delete_files(observation), self._data_files(observation)
-        match decision:
-            case DanglingDecision(action=RemoveDanglingDeletes() as action, prediction=prediction) if prediction:
-                wrong = dangling_violations(action, prediction, observation, policy, deletes, files)
-            case PositionDeletesDecision(action=RewritePositionDeletes() as action, prediction=prediction) if (
-                prediction
-            ):
-                wrong = position_deletes_violations(action, prediction, observation, policy, deletes, files)
+        match decision.action, decision.prediction:
+            case RemoveDanglingDeletes() as action, RemoveDanglingDeletesPrediction() as said:
+                wrong = dangling_violations(action, said, observation, policy, deletes, files)
+            case RewritePositionDeletes() as action, RewritePositionDeletesPrediction() as said:
+                wrong = position_deletes_violations(action, said, observation, policy, deletes, files)
             case _:
                 return Checked(plan, ())
         return Checked(plan, tuple(wrong))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from icewright.actions.rollback.plan import RollbackDecision, decide_rollback
+from icewright.actions.rollback.plan import decide_rollback
 from icewright.actions.rollback.port import Rollbacks
 from icewright.core import wording
 from icewright.core.clock import Clock, Ids
@@ -43,13 +43,8 @@ class RollbackPlanner:
             raise InvalidMessage("a rollback is to a snapshot or to an instant", hint=_HINT)
         policy = self._policy(metadata)
         to_time = None if asked.to_time is None else _instant(asked.to_time)
-        decision: RollbackDecision = decide_rollback(
-            metadata, policy, to_snapshot=asked.to_snapshot, to_time=to_time, holds=holds
-        )
-        now = self._clock.now()
-        plan = build_standalone_plan(
-            self._ids.new("plan"), metadata, policy, decision, now, asked=True, notes=decision.notes
-        )
+        decision = decide_rollback(metadata, policy, to_snapshot=asked.to_snapshot, to_time=to_time, holds=holds)
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=True)
         return keep_plan(self._tables, plan), policy
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from icewright.core import wording
 from icewright.inventory.applied_deletes import DeleteIndex
@@ -24,20 +24,15 @@ from icewright.model.iceberg.tables import Json, Operation, RefKind, Schema, Sna
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import encryption_obstacle, recovery_obstacle
+from icewright.plans.standalone_plan import Decided
 
 _PROMOTED: Final = frozenset({("int", "long"), ("float", "double")})
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
 _NAMED_MAX: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class DataUndoDecision:
-    """What is done; nothing without an ``action``. ``notes`` say how the new rows differ from those that expired."""
-
-    action: UndoExpireData | None
-    reason: Reason
-    notes: tuple[Reason, ...] = ()
-    prediction: UndoExpireDataPrediction | None = None
+DataUndoDecision: TypeAlias = Decided[UndoExpireData, UndoExpireDataPrediction]
+"""``notes`` say how the new rows differ from those that expired."""
 
 
 def frame_of(task_id: str, expiry: ExpireData, made: Snapshot, metadata: TableMetadata) -> UndoExpireData | Reason:
@@ -143,7 +138,7 @@ def plan_data_undo(
             inputs = [found[file.path] for file in some if _is(file, partition, found.get(file.path))]
             if len(inputs) < len(some):
                 text = f"a file of {partition.path or 'the table'} was not there, right before it, as it was planned"
-                return DataUndoDecision(None, Reason("files-changed", text))
+                return Decided(Reason("files-changed", text))
             groups.append(_group(len(groups), partition, inputs, index, frame.spec_id))
     action = replace(frame, groups=tuple(groups))
     added = tuple(_added(schema_then(frame, metadata).fields, metadata.schema.fields))
@@ -158,9 +153,8 @@ def plan_data_undo(
         added_columns=added,
         is_moved=any(group.output_spec_id is not None for group in groups),
     )
-    return DataUndoDecision(
-        action, _reason(prediction), tuple(_notes(prediction, _changes_since(frame, metadata))), prediction
-    )
+    notes = tuple(_notes(prediction, _changes_since(frame, metadata)))
+    return Decided(_reason(prediction), action, prediction, notes)
 
 
 def _packed(files: Sequence[ExpiringFile], size_bytes: int) -> Iterator[list[ExpiringFile]]:
