@@ -16,8 +16,7 @@ from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.action_types import ActionRules, ActionType, Planned, Planning, RequestedPlan, never
-from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, build_standalone_plan
+from icewright.plans.standalone_plan import Decided, keep_decided
 from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSnapshotsPrediction
 
 
@@ -45,13 +44,10 @@ def plan_asked(
 ) -> Planned:
     """The plan that a person asks for, checked and kept."""
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
-    decision, now = decide(metadata), planner.clock.now()
-    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
+    decision = decide(metadata)
     action, said = decision.action, decision.prediction
-    wrong: Sequence[tuple[str, str]] = ()
-    if action is not None and said is not None:
-        wrong = tuple(violations(action, said, metadata))
-    return Planned(keep_plan(planner.tables, plan, wrong), observation, policy)
+    wrong = () if action is None or said is None else tuple(violations(action, said, metadata))
+    return Planned(keep_decided(planner, metadata, policy, decision, wrong, asked=True), observation, policy)
 
 
 def conflict(action: CountSnapshots, metadata: TableMetadata) -> Reason | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -10,7 +11,10 @@ from icewright.model.actions.actions import Action
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.plans import Plan, Prediction, Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.action_types import Planning
+from icewright.plans.check_table import Wrong
 from icewright.plans.policy_digest import plan_digest
+from icewright.plans.repository import keep_plan
 
 A_co = TypeVar("A_co", bound=Action, covariant=True)
 P_co = TypeVar("P_co", bound=Prediction, covariant=True)
@@ -56,3 +60,21 @@ def build_standalone_plan(
         asked=asked,
         settings_digest=None if decision.action is None else plan_digest(decision.action.kind, policy),
     )
+
+
+def keep_decided(
+    planner: Planning,
+    metadata: TableMetadata,
+    policy: Policy,
+    decision: Decided[Action, Prediction],
+    violations: Iterable[Wrong] = (),
+    *,
+    asked: bool,
+) -> Plan:
+    """The plan of a decision, in the store; what is planned for the table's files stands beside it.
+
+    ``violations`` are what its checker has against it. Raises ``PlanRejected`` where there are any.
+    """
+    now = planner.clock.now()
+    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=asked)
+    return keep_plan(planner.tables, plan, violations)

@@ -5,7 +5,7 @@ A person asks for it, or it is due: once per interval, earlier when the queries 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -40,10 +40,10 @@ from icewright.plans.action_types import (
     Upkeep,
     never,
 )
+from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
 from icewright.plans.eligibility import policy_obstacle
-from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import build_standalone_plan
+from icewright.plans.standalone_plan import keep_decided
 
 _WEEK_MS: Final = 7 * DAY_MS
 DRIFT_REST_MS: Final = DAY_MS
@@ -149,14 +149,12 @@ def _kept(
     planner: Planning, observation: Observation, decision: AnalysisDecision, queries_table: TableName, *, asked: bool
 ) -> Plan:
     """The plan of a decision, checked, in the store. Raises ``PlanRejected``."""
-    metadata, now = observation.metadata, planner.clock.now()
-    policy = planner.policy(metadata)
-    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=asked)
+    metadata, policy = observation.metadata, planner.policy(observation.metadata)
     action, said = decision.action, decision.prediction
-    wrong: Sequence[tuple[str, str]] = ()
+    wrong: Iterable[Wrong] = ()
     if action is not None and said is not None:
-        wrong = tuple(analysis_violations(action, said, metadata, policy, queries_table, now))
-    return keep_plan(planner.tables, plan, wrong)
+        wrong = analysis_violations(action, said, metadata, policy, queries_table, planner.clock.now())
+    return keep_decided(planner, metadata, policy, decision, wrong, asked=asked)
 
 
 def conflict(action: AnalyzeQueries, metadata: TableMetadata) -> Reason | None:
