@@ -145,8 +145,7 @@ class Planner:
         violations = check_plan(
             plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
         )
-        said = [(violation.code, violation.text) for violation in violations]
-        keep_plan(self.tables, plan, said, is_present=migration is None)
+        keep_plan(self.tables, plan, violations, is_present=migration is None)
         return Planned(plan, observation, policy)
 
     def with_queries(self, policy: Policy, metadata: TableMetadata, *, is_queried: bool = True) -> Policy:

@@ -21,7 +21,7 @@ from icewright.model.policy.policy import Policy
 from icewright.model.policy.setting_values import duration_ms
 from icewright.plans.action_types import Planned, Planning, Rest
 from icewright.plans.due import Due
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import refuse_wrong
 from icewright.plans.standalone_plan import build_standalone_plan
 
 _HINT: Final = "an age is a duration: P5D, PT12H or P1DT12H; at least 1 snapshot of each branch stays"
@@ -33,7 +33,7 @@ def plan_asked(
     """The plan of an expiry that a person asks for.
 
     Raises :class:`~icewright.core.errors.InvalidMessage` for an age or a number that cannot be, and
-    :class:`PlanRejected`.
+    ``PlanRejected``.
     """
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
     decision = _decide(planner, metadata, policy, _rule(policy, asked), holds, None)
@@ -43,7 +43,7 @@ def plan_asked(
 def expiry_due(planner: Planning, observation: Observation, rest: Rest) -> Due:
     """What expires by itself, of a table whose owner lets it; nothing where it is not worth a commit yet.
 
-    Holds are asked for where something would expire without them. Raises :class:`PlanRejected`.
+    Holds are asked for where something would expire without them. Raises ``PlanRejected``.
     """
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
     rule, seen = automatic_rule(policy), first_seen(observation.marks, metadata)
@@ -89,9 +89,7 @@ def _decide(
     if decision.action is not None:
         held = [hold.snapshot_id for hold in holds]
         violations = check_expiry(decision.action, metadata, policy, now=now, first_seen=seen, held=held)
-        if violations:
-            said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
-            raise PlanRejected(f"the plan for {metadata.name} does not hold: {said}")
+        refuse_wrong(f"the plan for {metadata.name} does not hold", violations)
     return decision
 
 

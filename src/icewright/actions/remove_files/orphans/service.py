@@ -47,7 +47,7 @@ from icewright.model.iceberg.objects import OddEntry
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place
 from icewright.ownership.reachable import Progress, Reachable, reachable
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import refuse_wrong
 
 PLACE_UNKNOWN: Final = "place-unknown"
 """Why nothing is said of any file while not all tables are known."""
@@ -289,9 +289,8 @@ class OrphanFinder:
             gone=gone,
             listing_is_complete=found.finished.listing_is_complete,
         )
-        if violations := check_orphans(found.action, evidence):
-            said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
-            raise PlanRejected(f"what is said to be orphan files of {found.table.name} is not: {said}")
+        wrong = check_orphans(found.action, evidence)
+        refuse_wrong(f"what is said to be orphan files of {found.table.name} is not", wrong)
 
     def _unheld(self, place: Place) -> Reason | None:
         """Why files below a root could not be moved into a quarantine: told by the first pass, not when they go."""
