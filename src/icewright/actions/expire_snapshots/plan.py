@@ -121,9 +121,8 @@ def _reason(action: ExpireSnapshots, notes: Sequence[Reason]) -> Reason:
     age_ms = action.rule.older_than_ms
     parts = [f"{gone} older than {wording.duration(age_ms)}" if age_ms else f"{gone} of any age"]
     if action.refs_removed:
-        names = ", ".join(wording.name(ref.name) for ref in action.refs_removed[:_NAMED_MAX])
-        more = len(action.refs_removed) - _NAMED_MAX
-        parts.append(f"refs past their age: {names}" + (f" and {more:,} more" if more > 0 else ""))
+        names = [wording.name(ref.name) for ref in action.refs_removed]
+        parts.append(f"refs past their age: {wording.shortened(names)}")
     kept = [note.text for note in notes if note.code.startswith("kept-")]
     if kept:
         parts.append("kept: " + "; ".join(kept))
@@ -136,9 +135,8 @@ def _notes(stays: Staying, left: int) -> list[Reason]:
     notes = [_note("kept-by-rule", f"{len(stays.by_rule):,} by age and number", len(stays.by_rule))]
     named = [ref for ref in stays.refs if ref.name != MAIN_BRANCH]
     if named:
-        told = ", ".join(kind_and_name(ref) for ref in named[:_NAMED_MAX])
-        more = f" and {len(named) - _NAMED_MAX:,} more" if len(named) > _NAMED_MAX else ""
-        notes.append(_note("kept-by-refs", f"{told}{more}", len({ref.snapshot_id for ref in named})))
+        told = wording.shortened([kind_and_name(ref) for ref in named])
+        notes.append(_note("kept-by-refs", told, len({ref.snapshot_id for ref in named})))
     if stays.by_clock:
         text = f"{len(stays.by_clock):,} that became current, were rolled back or were first seen lately"
         notes.append(_note("kept-by-clock", text, len(stays.by_clock)))

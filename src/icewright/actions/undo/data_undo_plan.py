@@ -28,7 +28,6 @@ from icewright.plans.standalone_plan import Decided
 
 _PROMOTED: Final = frozenset({("int", "long"), ("float", "double")})
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
-_NAMED_MAX: Final = 5
 
 
 DataUndoDecision: TypeAlias = Decided[UndoExpireData, UndoExpireDataPrediction]
@@ -135,7 +134,7 @@ def plan_data_undo(
     groups: list[FileGroup] = []
     for partition in expiry.partitions:
         for some in _packed(partition.files, policy.target_file_size_bytes):
-            inputs = [found[file.path] for file in some if _is(file, partition, found.get(file.path))]
+            inputs = [found[file.path] for file in some if file.is_still(found.get(file.path), partition.partition)]
             if len(inputs) < len(some):
                 text = f"a file of {partition.path or 'the table'} was not there, right before it, as it was planned"
                 return Decided(Reason("files-changed", text))
@@ -167,23 +166,6 @@ def _packed(files: Sequence[ExpiringFile], size_bytes: int) -> Iterator[list[Exp
         some.append(file)
     if some:
         yield some
-
-
-def _is(planned: ExpiringFile, partition: ExpiringPartition, found: DataFile | None) -> bool:
-    """Whether a file is the one that expired: a path may have been used again."""
-    return found is not None and (
-        found.partition,
-        found.size_bytes,
-        found.record_count,
-        found.data_sequence_number,
-        found.file_format,
-    ) == (
-        partition.partition,
-        planned.size_bytes,
-        planned.record_count,
-        planned.data_sequence_number,
-        planned.file_format,
-    )
 
 
 def _group(
@@ -281,9 +263,7 @@ def _changes_since(frame: UndoExpireData, metadata: TableMetadata) -> int:
 
 def _notes(said: UndoExpireDataPrediction, changes: int) -> Iterator[Reason]:
     if said.added_columns:
-        named = ", ".join(wording.name(name) for name in said.added_columns[:_NAMED_MAX])
-        more = len(said.added_columns) - _NAMED_MAX
-        named += f" and {more:,} more" if more > 0 else ""
+        named = wording.shortened([wording.name(name) for name in said.added_columns])
         yield Reason("columns-added", f"columns that came since have no values in them, but their defaults: {named}")
     if said.is_moved:
         yield Reason("spec-changed", "they are written to partitions of the current spec, which is another one now")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -20,9 +20,6 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import recovery_obstacle
 from icewright.plans.standalone_plan import Decided
-
-_NAMED_MAX: Final = 5
-
 
 UndoDecision: TypeAlias = Decided[UndoExpiry, UndoExpiryPrediction]
 """``notes`` are what does not come back, and why."""
@@ -93,9 +90,7 @@ def _refs(kept: TableMetadata, now: TableMetadata, ids: set[int]) -> tuple[list[
 def _reason(action: UndoExpiry) -> Reason:
     text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} of task {action.undone_task_id} put back"
     if action.refs:
-        names = ", ".join(wording.name(ref.name) for ref in action.refs[:_NAMED_MAX])
-        more = len(action.refs) - _NAMED_MAX
-        text += f"; refs: {names}" + (f" and {more:,} more" if more > 0 else "")
+        text += f"; refs: {wording.shortened([wording.name(ref.name) for ref in action.refs])}"
     return Reason("undo", text, {"snapshots": len(action.snapshot_ids), "refs": len(action.refs)})
 
 
