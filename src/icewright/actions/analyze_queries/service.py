@@ -42,7 +42,7 @@ from icewright.plans.action_types import (
 )
 from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
-from icewright.plans.eligibility import policy_obstacle
+from icewright.plans.eligibility import no_obstacle, policy_obstacle
 from icewright.plans.standalone_plan import keep_decided
 
 _WEEK_MS: Final = 7 * DAY_MS
@@ -162,10 +162,6 @@ def conflict(action: AnalyzeQueries, metadata: TableMetadata) -> Reason | None:
     if metadata.snapshot(action.base_snapshot_id) is None:
         return Reason("snapshot-gone", f"snapshot {action.base_snapshot_id} has expired since")
     return None
-
-
-def no_obstacle(_action: Any, _metadata: TableMetadata, _policy: Policy, _now: Instant) -> None:
-    """What only reads is kept from no table."""
 
 
 def no_effect(_action: Any, _task: Any, _metadata: TableMetadata) -> None:

@@ -185,13 +185,9 @@ class OrphanFinder:
             except (StorageUnavailable, Unreadable) as error:
                 gaps.append(Gap(root, Reason(error.code, error.message)))
         _owned_alone(foreign.place())
-        self._refuse_tables_around(place)
-        return files, tuple(gaps), foreign.gone()
-
-    def _refuse_tables_around(self, place: Place) -> None:
-        reason = self._around.refusal(place)
-        if reason is not None:
+        if (reason := self._around.refusal(place)) is not None:
             raise _Refusal(reason)
+        return files, tuple(gaps), foreign.gone()
 
     def _filled(self, listed: DiskSpool, files: int, table_id: TableId) -> OpenSpool:
         """Opens spools that have the listing and the last sightings in them already."""
