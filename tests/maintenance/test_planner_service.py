@@ -12,7 +12,7 @@ from icewright.core.errors import Unavailable
 from icewright.maintenance import planner as planner_module
 from icewright.model.iceberg.tables import MAIN_BRANCH
 from icewright.model.plans.plans import Plan
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from icewright.policy.effective import KNOWN_WEEKS
 from tests.builders.lakehouse import KYOTO, MINUTE_MS, NAME, Lakehouse
 from tests.builders.observations import DAY_MS

@@ -24,7 +24,7 @@ from icewright.model.work.breaker import FAILURES_MAX, PARKED_MS
 from icewright.model.work.jobs import Cancelled, Conflicted
 from icewright.model.work.tasks import Task, TaskState
 from icewright.observation.sweep import INTERVAL_MAX_MS
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import FINAL, RETRYABLE, Worker, at_work

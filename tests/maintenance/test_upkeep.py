@@ -10,7 +10,6 @@ import pytest
 
 from icewright.actions.expire_snapshots import gain as expiry_gain
 from icewright.actions.expire_snapshots import service as expiry_planner
-from icewright.actions.expire_snapshots.check import ExpiryViolation
 from icewright.actions.expire_snapshots.plan import ExpiryDecision, decide_expiry
 from icewright.core.fault_points import Fault, arm
 from icewright.model.actions.actions import ActionKind
@@ -255,8 +254,7 @@ def test_a_waiting_expiry_is_withdrawn_when_the_owner_wants_more_to_stay() -> No
 
 def test_a_refused_plan_is_said_and_the_table_waits_for_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
     house = lakehouse()
-    violation = ExpiryViolation("wrong", "it is wrong")
-    monkeypatch.setattr(expiry_planner, "check_expiry", lambda *_, **__: (violation,))
+    monkeypatch.setattr(expiry_planner, "check_expiry", lambda *_, **__: (("wrong", "it is wrong"),))
     live_on(house, 4 * 24)
     house.control.loop.round()
     record = not_none(house.tables.record_by_name(NAME))

@@ -16,19 +16,17 @@ from icewright.model.policy.policy import Policy
 from icewright.model.work.jobs import Committed, Result
 from icewright.model.work.tasks import Outcome, Task
 from icewright.plans.action_types import ActionRules, ActionType, Planned, Planning, RequestedPlan, never
-from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, build_standalone_plan
+from icewright.plans.standalone_plan import Decided, keep_decided
 from tests.toy_action.model import AskedCountSnapshots, CountSnapshots, CountSnapshotsPrediction
 
 
-def decide(metadata: TableMetadata) -> Decided:
+def decide(metadata: TableMetadata) -> Decided[CountSnapshots, CountSnapshotsPrediction]:
     """What there is to count."""
     if metadata.current_snapshot_id is None:
-        return Decided(None, Reason("no-snapshot", "nothing to do: the table has no snapshot yet"), None)
+        return Decided(Reason("no-snapshot", "nothing to do: the table has no snapshot yet"))
     said = CountSnapshotsPrediction(len(metadata.snapshots))
-    return Decided(
-        CountSnapshots(metadata.current_snapshot_id), Reason("count", f"count {said.snapshots:,} snapshots"), said
-    )
+    reason = Reason("count", f"count {said.snapshots:,} snapshots")
+    return Decided(reason, CountSnapshots(metadata.current_snapshot_id), said)
 
 
 def violations(
@@ -46,13 +44,10 @@ def plan_asked(
 ) -> Planned:
     """The plan that a person asks for, checked and kept."""
     metadata, policy = observation.metadata, planner.policy(observation.metadata)
-    decision, now = decide(metadata), planner.clock.now()
-    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=True)
+    decision = decide(metadata)
     action, said = decision.action, decision.prediction
-    wrong: Sequence[tuple[str, str]] = ()
-    if isinstance(action, CountSnapshots) and isinstance(said, CountSnapshotsPrediction):
-        wrong = tuple(violations(action, said, metadata))
-    return Planned(keep_plan(planner.tables, plan, wrong), observation, policy)
+    wrong = () if action is None or said is None else tuple(violations(action, said, metadata))
+    return Planned(keep_decided(planner, metadata, policy, decision, wrong, asked=True), observation, policy)
 
 
 def conflict(action: CountSnapshots, metadata: TableMetadata) -> Reason | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -32,6 +32,11 @@ def size(size_bytes: int) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """``1,204 files`` or ``1 file``."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def shortened(texts: Sequence[str], most: int = 5) -> str:
+    """``a, b and 3 more``: the first of many."""
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most:,} more" if len(texts) > most else "")
 
 
 def ratio(value: float) -> str:

@@ -5,13 +5,10 @@ A plan that its checker does not accept is kept nowhere and carried out never.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from icewright.actions.compute_statistics.service import StatisticsPlanner
-from icewright.actions.expire_data.service import DataPlanner
-from icewright.actions.expire_snapshots.service import ExpiryPlanner
 from icewright.actions.rewrite_data_files import outcome
 from icewright.actions.rewrite_data_files.candidates import asked_fields
 from icewright.actions.rewrite_data_files.check.plan import check_plan
@@ -24,21 +21,14 @@ from icewright.actions.rewrite_data_files.triggers.triggers import (
     our_commits,
     rewritten_at,
 )
-from icewright.actions.rewrite_delete_files.service import DeletePlanner
-from icewright.actions.rewrite_manifests.service import ManifestsPlanner
-from icewright.actions.rollback.service import RollbackPlanner
+from icewright.catalogs.port import Catalog
 from icewright.core.clock import Clock, Ids
 from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
 from icewright.model.actions.actions import ActionKind
-from icewright.model.actions.compute_statistics import ComputeStatisticsRequest
-from icewright.model.actions.expire_data import ExpireDataRequest
-from icewright.model.actions.expire_snapshots import ExpireSnapshotsRequest, Hold
+from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.actions.remove_files import RemoveOrphanFilesRequest
 from icewright.model.actions.rewrite_data_files import RewriteDataFilesRequest
-from icewright.model.actions.rewrite_delete_files import RemoveDanglingDeletesRequest, RewritePositionDeletesRequest
-from icewright.model.actions.rewrite_manifests import RewriteManifestsRequest
-from icewright.model.actions.rollback import RollbackRequest
 from icewright.model.iceberg.files import DataFile, DeleteFile, FileContent, Partition
 from icewright.model.iceberg.inventory import ManifestKey
 from icewright.model.iceberg.layouts import Layout
@@ -50,8 +40,7 @@ from icewright.model.policy.policy import Mode, Policy
 from icewright.model.queries.templates import WEEK_MS, week_of
 from icewright.observation.access import assumed
 from icewright.observation.observer import Observer
-from icewright.plans.action_types import Planned, QueryHistory, Rest
-from icewright.plans.due import Due
+from icewright.plans.action_types import Planned, QueryHistory
 from icewright.plans.layouts import resolve
 from icewright.plans.policy_digest import plan_digest
 from icewright.plans.repository import keep_plan
@@ -78,18 +67,19 @@ class Planner:
         queries: QueryHistory | None = None,
     ) -> None:
         self._observer, self.tables, self.clock, self.ids = observer, tables, clock, ids
-        self.queries = queries
-        self.policies = policies
-        self._expiries = ExpiryPlanner(observer, tables, clock, ids, self.policy)
-        self._manifests = ManifestsPlanner(tables, clock, ids, self.policy)
-        self._rollbacks = RollbackPlanner(tables, clock, ids, self.policy)
-        self._deletes = DeletePlanner(observer, clock, ids, self.policy)
-        self._statistics = StatisticsPlanner(tables, clock, ids, self.policy)
-        self._data = DataPlanner(tables, clock, ids, self._live_files)
+        self.queries, self.policies = queries, policies
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
         return self.policies.policy(metadata)
+
+    def catalog(self, name: str) -> Catalog:
+        """See :class:`~icewright.plans.action_types.Planning`."""
+        return self._observer.catalog(name)
+
+    def namesakes(self, metadata: TableMetadata) -> Collection[TableName]:
+        """See :class:`~icewright.plans.action_types.Planning`."""
+        return self._observer.namesakes(metadata.name, metadata.table_id.uuid)
 
     def plan(self, name: TableName) -> Planned:
         """Observe the table and say what should be done to it.
@@ -104,46 +94,6 @@ class Planner:
         """What is to be migrated. Raises ``PlanRejected``."""
         return self._plan_rewrite(observation, asked.migrate)
 
-    def expiry_asked(self, observation: Observation, asked: ExpireSnapshotsRequest, holds: Sequence[Hold]) -> Planned:
-        """Which snapshots may expire. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
-        plan, policy = self._expiries.plan_asked(observation.metadata, asked, holds)
-        return Planned(plan, observation, policy)
-
-    def manifests_asked(
-        self, observation: Observation, _asked: RewriteManifestsRequest, _holds: Sequence[Hold]
-    ) -> Planned:
-        """Which manifests are rewritten. Raises ``PlanRejected``."""
-        plan, policy = self._manifests.plan_asked(observation)
-        return Planned(plan, observation, policy)
-
-    def rollback_asked(self, observation: Observation, asked: RollbackRequest, holds: Sequence[Hold]) -> Planned:
-        """Where ``main`` is set back to. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
-        plan, policy = self._rollbacks.plan_asked(observation.metadata, asked, holds)
-        return Planned(plan, observation, policy)
-
-    def deletes_asked(
-        self,
-        observation: Observation,
-        asked: RemoveDanglingDeletesRequest | RewritePositionDeletesRequest,
-        _holds: Sequence[Hold],
-    ) -> Planned:
-        """What is done to delete files. Raises ``PlanRejected``, and ``Unreadable`` where not all files were read."""
-        checked = self._deletes.plan_asked(observation, asked)
-        keep_plan(self.tables, checked.plan, checked.violations)
-        return Planned(checked.plan, observation, self.policy(observation.metadata))
-
-    def statistics_asked(
-        self, observation: Observation, asked: ComputeStatisticsRequest, _holds: Sequence[Hold]
-    ) -> Planned:
-        """Which statistics are computed. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
-        plan, policy = self._statistics.plan_asked(observation, asked)
-        return Planned(plan, observation, policy)
-
-    def data_asked(self, observation: Observation, asked: ExpireDataRequest, _holds: Sequence[Hold]) -> Planned:
-        """Which partitions expire. Raises ``PlanRejected``, and ``Rejected`` for what cannot be asked for."""
-        policy = self.policy(observation.metadata)
-        return Planned(self._data.plan_asked(observation, policy, asked), observation, policy)
-
     def orphans_asked(
         self, _observation: Observation, _asked: RemoveOrphanFilesRequest, _holds: Sequence[Hold]
     ) -> NoReturn:
@@ -152,22 +102,6 @@ class Planner:
             "orphan files are looked for by the server alone, which remembers since when nothing needs them",
             hint="start `icewright serve`, then plan again",
         )
-
-    def expiry_due(self, observation: Observation, rest: Rest) -> Due:
-        """See :meth:`icewright.actions.expire_snapshots.service.ExpiryPlanner.due`."""
-        return self._expiries.due(observation.metadata, observation.marks, rest.holds, rest.rested_ms)
-
-    def manifests_due(self, observation: Observation, _rest: Rest) -> Due:
-        """See :meth:`icewright.actions.rewrite_manifests.service.ManifestsPlanner.due`."""
-        return self._manifests.due(observation)
-
-    def data_due(self, observation: Observation, rest: Rest) -> Due:
-        """See :meth:`icewright.actions.expire_data.service.DataPlanner.due`."""
-        return self._data.due(observation, self.policy(observation.metadata), rest.now, rest.rested_ms)
-
-    def statistics_due(self, observation: Observation, rest: Rest) -> Due:
-        """See :meth:`icewright.actions.compute_statistics.service.StatisticsPlanner.due`."""
-        return self._statistics.due(observation, rest.rested_ms)
 
     def plan_observed(self, observation: Observation) -> Planned:
         """Say what should be done to a table that has just been observed. Raises ``PlanRejected``."""
@@ -211,8 +145,7 @@ class Planner:
         violations = check_plan(
             plan, observation, policy, files, deletes, layout if isinstance(layout, Layout) else None
         )
-        said = [(violation.code, violation.text) for violation in violations]
-        keep_plan(self.tables, plan, said, is_present=migration is None)
+        keep_plan(self.tables, plan, violations, is_present=migration is None)
         return Planned(plan, observation, policy)
 
     def with_queries(self, policy: Policy, metadata: TableMetadata, *, is_queried: bool = True) -> Policy:
@@ -238,7 +171,7 @@ class Planner:
         planned = {file.path for group in plan.groups for file in group.files}
         return {file.path: file for file in self._data_files(observation, known, partitions) if file.path in planned}
 
-    def _live_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
+    def live_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
         """The data files of some partitions."""
         return self._data_files(observation, self._known(observation, partitions), partitions)
 
@@ -254,8 +187,7 @@ class Planner:
         if not partitions or snapshot is None:
             return
         keys = _keys(known, FileContent.DATA, partitions)
-        catalog = self._observer.catalog(metadata.name.catalog)
-        yield from catalog.data_files(metadata, snapshot, keys, partitions, fields)
+        yield from self.catalog(metadata.name.catalog).data_files(metadata, snapshot, keys, partitions, fields)
 
     def _delete_files(
         self, observation: Observation, known: Sequence[_Known], partitions: frozenset[Partition]
@@ -266,7 +198,7 @@ class Planner:
             return
         keys = _keys(known, FileContent.POSITION_DELETES, partitions | _unpartitioned(observation))
         if keys:
-            yield from self._observer.catalog(metadata.name.catalog).delete_files(metadata, snapshot, keys, partitions)
+            yield from self.catalog(metadata.name.catalog).delete_files(metadata, snapshot, keys, partitions)
 
     def _known(self, observation: Observation, partitions: frozenset[Partition]) -> tuple[_Known, ...]:
         """The manifests that may speak of some partitions, read from the store once for planner and checker."""

@@ -57,7 +57,7 @@ from icewright.observation.observer import Observer, Seen, why_gone
 from icewright.observation.sweep import INTERVAL_MAX_MS, next_look
 from icewright.plans.evidence.written_files import written
 from icewright.plans.policy_digest import POLICY_CHANGED, look_digest
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from icewright.ports.store import Enqueued, TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.ports.table_records import BeforeLook, DueLook
 from icewright.ports.telemetry import note_look, watched

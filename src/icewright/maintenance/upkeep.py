@@ -35,7 +35,7 @@ from icewright.model.work.why import Considered
 from icewright.plans.action_types import Rest
 from icewright.plans.due import Due
 from icewright.plans.policy_digest import plan_digest
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from icewright.plans.upkeep_due import (
     DANGER_PRIORITY,
     INTERVAL_MS,

@@ -68,13 +68,11 @@ def followed(made: Claim, real: Callable[[str], str]) -> Claim:
     reaches = topmost(place for place in (*made.reaches, *map(real, made.reaches)) if not place.startswith(roots))
     led = {place: real(place) for place in made.reaches}
     linked = tuple(
-        place for place, to in led.items() if to != place and (to.startswith(roots) or any(map(_below(to), roots)))
+        place
+        for place, to in led.items()
+        if to != place and (to.startswith(roots) or any(root.startswith(to) for root in roots))
     )
     return replace(made, roots=roots, reaches=coarsened(reaches, REACHES_MAX), linked=linked)
-
-
-def _below(place: str) -> Callable[[str], bool]:
-    return lambda other: other.startswith(place)
 
 
 def uuid_of(metadata: TableMetadata) -> str | None:

@@ -257,7 +257,7 @@ def _together(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[tuple[Tabl
         "declare them as aliases, or name both as roots if they are two",
     )
     yield from _reasons(
-        _merged(borrowers(_owners(claims, form), _reaching(claims, form)) for form in forms),
+        _merged(borrowers(_owners(claims, form), _owners(claims, form, reaching=True)) for form in forms),
         "lends-files",
         "{} has files in its place, so that what is garbage to one is not to the other; "
         "rewrite those files from there to the other's own place",
@@ -297,21 +297,14 @@ def _held_among_tables(claims: Iterable[Claim], rules: PlaceRules) -> Iterable[t
                 yield one.name, NamedFinding("quarantine-in-table", before, others, after)
 
 
-def _owners(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:
-    return _places(((one.name, one.roots) for one in claims), form)
-
-
-def _reaching(claims: Iterable[Claim], form: Callable[[str], str]) -> dict[str, set[TableName]]:
-    return _places(((one.name, one.reaches) for one in claims), form)
-
-
-def _places(
-    named: Iterable[tuple[TableName, tuple[str, ...]]], form: Callable[[str], str]
+def _owners(
+    claims: Iterable[Claim], form: Callable[[str], str], *, reaching: bool = False
 ) -> dict[str, set[TableName]]:
+    """Whose roots places are, or who reaches them, by their forms."""
     found: dict[str, set[TableName]] = {}
-    for name, places in named:
-        for place in places:
-            found.setdefault(form(place), set()).add(name)
+    for claim in claims:
+        for place in claim.reaches if reaching else claim.roots:
+            found.setdefault(form(place), set()).add(claim.name)
     return found
 
 

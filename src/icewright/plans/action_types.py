@@ -5,7 +5,7 @@ An action says this in its own folder; :mod:`icewright.maintenance.registry` lis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from icewright.core.errors import NotAllowed
 from icewright.core.times import Instant
 from icewright.model.actions.actions import Action
 from icewright.model.actions.expire_snapshots import Hold
+from icewright.model.iceberg.files import DataFile, Partition
 from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
@@ -154,6 +155,15 @@ class Planning(Protocol):
 
     def policy(self, metadata: TableMetadata) -> Policy:
         """The effective policy of a table."""
+
+    def catalog(self, name: str) -> Catalog:
+        """The catalog of that name. Raises ``CatalogNotConfigured``."""
+
+    def namesakes(self, metadata: TableMetadata) -> Collection[TableName]:
+        """Under which other names, in any catalog, the same table was seen."""
+
+    def live_files(self, observation: Observation, partitions: frozenset[Partition]) -> Iterator[DataFile]:
+        """The live data files of some partitions, read from manifests each time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ OWNER_SETTINGS: Final = (
         "owner",
         parse_owner,
         None,
-        f"a name of 1 to {_LENGTH_MAX} characters",
         "Whose the table is, for [notifications](notifications.md#whose-a-table-is). Without it that is "
         "the table's property `owner`, in which many engines write who created it.",
+        f"a name of 1 to {_LENGTH_MAX} characters",
     ),
 )

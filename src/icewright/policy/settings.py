@@ -21,8 +21,6 @@ from icewright.model.policy.policy import (
 )
 from icewright.model.policy.setting_values import (
     BYTES,
-    DURATIONS,
-    NUMBERS,
     Setting,
     duration_ms,
     number,
@@ -57,68 +55,67 @@ SETTINGS: tuple[Setting, ...] = (
         "mode",
         Mode,
         Mode.OBSERVE,
-        "observe, approve or auto",
         "What icewright does by policy: `observe` plans and explains, `approve` waits for a person, `auto` acts.",
+        "observe, approve or auto",
     ),
     Setting(
         TARGET_FILE_SIZE_KEY,
         "target_file_size_bytes",
         whole_number(1),
         512 * MIB,
-        BYTES,
         "Size of the files that writers and merges aim at: Iceberg's own property and default.",
+        BYTES,
     ),
     Setting(
         LAYOUT_KEY,
         "layout",
         parse_layout,
         None,
-        "sort(a, b.c desc nulls last), zorder(a, b), hilbert(a, b), cuts(ID) or none",
         "In which order rows are spread over files: `sort` for lookups by its first column, `hilbert` (2 to 4 columns) "
         "or `zorder` (2 to 8) for lookups by any of its columns, `cuts` by the filters of its queries. Without it the "
         "table's own sort order is its layout; `none` is no layout even then. [More](layouts.md).",
+        "sort(a, b.c desc nulls last), zorder(a, b), hilbert(a, b), cuts(ID) or none",
     ),
     Setting(
         LAYOUT_CUTS_KEY,
         "layout_cuts",
         parse_cuts,
         None,
-        "a tree of cuts, as a recommendation writes it",
         "The tree that `icewright.layout = cuts(ID)` names: comparisons from the filters of queries, as JSON. "
         "Accepting a recommendation sets both. [More](layouts.md#cuts).",
+        "a tree of cuts, as a recommendation writes it",
     ),
     Setting(
         LEVEL_1_SIZE_KEY,
         "level_1_size_bytes",
         whole_number(1),
         2_048 * MIB,
-        BYTES,
         "Level 1: a table with a layout has the files of a partition put into its order as soon as so many bytes are "
         "not in it. Lower, and the order comes earlier, in more runs that overlap each other.",
+        BYTES,
     ),
     Setting(
         LEVEL_2_RUNS_KEY,
         "level_2_runs",
         whole_number(2),
         10,
-        "a whole number, at least 2",
         "Level 2: a partition is put in order as a whole when files of so many runs of Level 1 are in it, since a "
         "lookup has to look into each of them. Lower, and lookups open fewer files, for more bytes written.",
+        "a whole number, at least 2",
     ),
     Setting(
         REWRITE_PREFIX + "min-input-files",
         "min_input_files",
         whole_number(2),
         5,
-        "a whole number, at least 2",
         "Small files that a partition must have before they are merged. Default as Iceberg's `rewrite_data_files`.",
+        "a whole number, at least 2",
     ),
     Setting(
         REWRITE_PREFIX + "min-file-size-ratio",
         "min_file_size_ratio",
         ratio,
         0.75,
-        "a number above 0, at most 1",
         "Files below this share of the target are small. Default as Iceberg's `min-file-size-bytes`.",
     ),
     Setting(
@@ -126,7 +123,6 @@ SETTINGS: tuple[Setting, ...] = (
         "delete_ratio_threshold",
         ratio,
         0.3,
-        "a number above 0, at most 1",
         "A file of any size with this share of its rows deleted is rewritten, as far as its delete files are for it "
         "alone. Default as Iceberg's `rewrite_data_files`.",
     ),
@@ -135,16 +131,15 @@ SETTINGS: tuple[Setting, ...] = (
         "delete_file_threshold",
         whole_number(1),
         10,
-        "a whole number, at least 1",
         "A file of any size to which so many delete files apply is rewritten. Every reader of the file opens each of "
         "them, mostly to find little; so Iceberg's own default, never, is not taken over.",
+        "a whole number, at least 1",
     ),
     Setting(
         REWRITE_PREFIX + "migrate-formats",
         "migrate_formats",
         yes_or_no,
         False,
-        "true or false",
         "Rewrite files of any size of another format than the table's own (`write.format.default`, Parquet if not "
         "set). Without it they are brought into that format when they are rewritten for another reason.",
     ),
@@ -153,53 +148,52 @@ SETTINGS: tuple[Setting, ...] = (
         "migrate_spec",
         MigrateSpec,
         MigrateSpec.TOUCHED,
-        "never, touched or all",
         "Which files of older partition specs are moved to the current one: `touched` those that are rewritten for "
         "another reason, where that makes fewer files than there were; `all` every one of any size; `never` merges "
         "them within their own spec. [More](rewrite-data-files.md#older-partition-specs).",
+        "never, touched or all",
     ),
     Setting(
         REWRITE_PREFIX + "max-file-group-size-bytes",
         "max_file_group_size_bytes",
         whole_number(1),
         192 * MIB,
-        BYTES,
         "The most that one merge reads. A merge runs in one Python worker, which may hold all of it decoded: "
         "1.1 GB were measured for 164 MB of Parquet, so 192 MiB keep within a worker's 1.5 GB.",
+        BYTES,
     ),
     Setting(
         REWRITE_PREFIX + "max-file-group-files",
         "max_file_group_files",
         whole_number(2, TASK_FILES_MAX),
         1_000,
-        f"a whole number, 2 to {TASK_FILES_MAX}",
         "The most files that one merge reads. They are opened one after the other by one worker; "
         "1,000 keep a group of tiny files to about the time that a full group takes.",
+        f"a whole number, 2 to {TASK_FILES_MAX}",
     ),
     Setting(
         REWRITE_PREFIX + "max-task-size-bytes",
         "max_task_size_bytes",
         whole_number(1),
         4_096 * MIB,
-        BYTES,
         "The most that one task reads, and commits at once. A core merges and proves about 33 MB a second, so two "
         "cores need about a minute for 4 GiB.",
+        BYTES,
     ),
     Setting(
         REWRITE_PREFIX + "max-task-files",
         "max_task_files",
         whole_number(2, TASK_FILES_MAX),
         10_000,
-        f"a whole number, 2 to {TASK_FILES_MAX}",
         "The most files that one task replaces: 10,000 keep its description near 2 MB (6 MB with a deletion vector for "
         "each) and its commit short.",
+        f"a whole number, 2 to {TASK_FILES_MAX}",
     ),
     Setting(
         REWRITE_PREFIX + "max-task-time-ratio",
         "max_task_time_ratio",
         ratio,
         0.1,
-        "a number above 0, at most 1",
         "The share of the time between two commits that remove rows from a partition, less the wait after the first, "
         "that a task which rewrites it may take: about the share of such work that is lost to these commits. Five "
         "seconds are allowed in any case; `1` sets no bound. [More](rewrite-data-files.md#busy-partitions).",
@@ -209,7 +203,6 @@ SETTINGS: tuple[Setting, ...] = (
         "write_window_ms",
         duration_ms,
         None,
-        DURATIONS,
         "How long the owner's longest DELETE, UPDATE or MERGE runs. A partition that lost rows is left alone for as "
         "long, because a rewrite that commits first can make such a statement fail, and rewrites that one statement "
         "could meet are 150 times as far apart. `PT0S` keeps no rewrites apart.",
@@ -219,7 +212,6 @@ SETTINGS: tuple[Setting, ...] = (
         "branch_window_ms",
         duration_ms,
         86_400_000,
-        DURATIONS,
         "How long `main` is left alone while a branch is ahead of it, or a `wap.id` is staged, since a commit on "
         "`main` would keep it from being published. `PT0S` protects none. [More](safety.md#write-audit-publish).",
     ),
@@ -228,25 +220,24 @@ SETTINGS: tuple[Setting, ...] = (
         "trigger",
         Trigger,
         Trigger.LEVELS,
-        "levels, mse, tiered or cost-benefit",
         "When the small files of a partition are merged; `cost-benefit` by default where at least 50 queries of the "
         "table are counted a week. [The four triggers](rewrite-data-files.md#triggers).",
+        "levels, mse, tiered or cost-benefit",
     ),
     Setting(
         TRIGGER_KEY + ".target-size-bytes",
         "trigger_target_size_bytes",
         whole_number(1),
         128 * MIB,
-        BYTES,
         "Size that `mse` and `tiered` measure files against, and merge them to, where it is below the target of the "
         "table: 128 MB, as published for both.",
+        BYTES,
     ),
     Setting(
         PREFIX + "mse.ratio",
         "mse_ratio",
         ratio,
         0.2,
-        "a number above 0, at most 1",
         "`mse`: how far files may be below the target, as the root of the mean of squares, in shares of the target.",
     ),
     Setting(
@@ -254,7 +245,6 @@ SETTINGS: tuple[Setting, ...] = (
         "mse_interval_ms",
         duration_ms,
         3_600_000,
-        DURATIONS,
         "`mse`: how long a partition is left alone after a rewrite.",
     ),
     Setting(
@@ -262,25 +252,24 @@ SETTINGS: tuple[Setting, ...] = (
         "tiered_fragment_ratio",
         whole_number(1, 1_000_000),
         8,
-        "a whole number, 1 to 1000000",
         "`tiered`: a file of at most the target divided by this is a fragment. Default as Amoro's "
         "`self-optimizing.fragment-ratio`.",
+        "a whole number, 1 to 1000000",
     ),
     Setting(
         PREFIX + "tiered.minor-file-count",
         "tiered_minor_files",
         whole_number(2),
         12,
-        "a whole number, at least 2",
         "`tiered`: so many fragments and equality deletes are merged at once. Default as Amoro's "
         "`self-optimizing.minor.trigger.file-count`.",
+        "a whole number, at least 2",
     ),
     Setting(
         PREFIX + "tiered.minor-interval",
         "tiered_minor_interval_ms",
         duration_ms,
         3_600_000,
-        DURATIONS,
         "`tiered`: two or more of them are merged when the last rewrite of the partition is so long ago. Default as "
         "Amoro's `self-optimizing.minor.trigger.interval`.",
     ),
@@ -289,7 +278,6 @@ SETTINGS: tuple[Setting, ...] = (
         "tiered_full_interval_ms",
         duration_ms,
         None,
-        DURATIONS,
         "`tiered`: once in each such span of time, counted from 1970, all small files of a partition are merged "
         "together. Never by default, as Amoro's `self-optimizing.full.trigger.interval`.",
     ),
@@ -298,7 +286,6 @@ SETTINGS: tuple[Setting, ...] = (
         "scans_per_day",
         number,
         600.0,
-        NUMBERS,
         "`cost-benefit`: how many queries a day read a partition whole. Not set, it is the number of queries of the "
         "table that were counted, where these are enough for the default trigger; else 600 is assumed.",
     ),
@@ -307,7 +294,6 @@ SETTINGS: tuple[Setting, ...] = (
         "horizon_ms",
         duration_ms,
         604_800_000,
-        DURATIONS,
         "`cost-benefit`: how long a merged file is of use, unless it is written again sooner.",
     ),
     Setting(
@@ -315,7 +301,6 @@ SETTINGS: tuple[Setting, ...] = (
         "open_ms",
         number,
         1.0,
-        NUMBERS,
         "`cost-benefit`: CPU milliseconds to open one more file. Default as measured on a local disk (B2); "
         "on object storage put in what a request costs you.",
     ),
@@ -324,7 +309,6 @@ SETTINGS: tuple[Setting, ...] = (
         "plan_ms",
         number,
         0.05,
-        NUMBERS,
         "`cost-benefit`: CPU milliseconds to plan a scan of one more file.",
     ),
     Setting(
@@ -332,7 +316,6 @@ SETTINGS: tuple[Setting, ...] = (
         "rewrite_ms",
         number,
         400.0,
-        NUMBERS,
         "`cost-benefit`: CPU milliseconds of a rewrite however small, planning, commit and verification. Default as "
         "measured (B2).",
     ),
@@ -341,23 +324,22 @@ SETTINGS: tuple[Setting, ...] = (
         "read_bytes_per_s",
         whole_number(1),
         200_000_000,
-        BYTES,
         "`cost-benefit`: bytes that a rewrite reads in a CPU second. Both rates together are as measured (B2).",
+        BYTES,
     ),
     Setting(
         PREFIX + "cost-benefit.write-bytes-per-second",
         "write_bytes_per_s",
         whole_number(1),
         85_000_000,
-        BYTES,
         "`cost-benefit`: bytes that a rewrite writes, and proves, in a CPU second.",
+        BYTES,
     ),
     Setting(
         IGNORE_OTHER_OPTIMIZERS_KEY,
         "ignore_other_optimizers",
         yes_or_no,
         False,
-        "true or false",
         "Work on the table although another optimizer seems to maintain it.",
     ),
     *EXPIRY_SETTINGS,

@@ -17,24 +17,24 @@ WINDOW_SETTINGS: Final = (
         "window_cron",
         parse_cron,
         None,
-        "a cron expression of five fields (0 2 * * MON-FRI)",
         "When the windows open in which automatic upkeep may run (everything but work on data files). Without "
         "it that is at any time. [More](policy.md#maintenance-windows).",
+        "a cron expression of five fields (0 2 * * MON-FRI)",
     ),
     Setting(
         WINDOW_ZONE_KEY,
         "window_time_zone",
         parse_time_zone,
         "UTC",
-        "the name of a time zone (Europe/Berlin)",
         "By whose clocks they open and close.",
+        "the name of a time zone (Europe/Berlin)",
     ),
     Setting(
         WINDOW_DURATION_KEY,
         "window_duration_ms",
         DurationWithin(60_000, 7 * 86_400_000),
         4 * 3_600_000,
-        "an ISO-8601 duration, PT1M to P7D",
         "How long each stays open. A task that began in it may end after it.",
+        "an ISO-8601 duration, PT1M to P7D",
     ),
 )

@@ -12,6 +12,7 @@ from icewright.actions.analyze_queries.plan import (
     SAMPLE_ROWS_MAX,
     SAMPLE_ROWS_MIN,
     SAMPLE_ROWS_PER_FILE,
+    AnalysisDecision,
     decide_analysis,
     sample_of,
 )
@@ -32,7 +33,6 @@ from icewright.model.queries.recommendations import (
     Revert,
     Verdict,
 )
-from icewright.plans.standalone_plan import Decided
 from icewright.policy.effective import effective_policy
 from tests.builders.queries import frequent, leave, of_format, recommendation
 from tests.builders.served import EVENTS, Served
@@ -51,7 +51,7 @@ def metadata() -> TableMetadata:
     return served.lake.load(EVENTS)
 
 
-def decided(metadata: TableMetadata, queries: int = 100, records: int = 50_000) -> Decided:
+def decided(metadata: TableMetadata, queries: int = 100, records: int = 50_000) -> AnalysisDecision:
     policy = effective_policy(metadata, ())
     return decide_analysis(
         metadata,

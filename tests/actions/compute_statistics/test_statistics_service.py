@@ -23,7 +23,7 @@ from icewright.model.iceberg.tables import (
 from icewright.model.policy.policy import PolicyRule
 from icewright.model.work.jobs import PROTOCOL_VERSION, Committed, CommitUnknown, TaskSpec
 from icewright.model.work.tasks import Task, TaskState
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from icewright.ports.store import TaskFilter
 from tests.builders.lakehouse import ALL_AUTO, AUTO, BONN, HOUR_MS, MIB, NAME, Lakehouse
 from tests.builders.worker import Worker, claim, report, succeeded

@@ -27,7 +27,7 @@ def planned(metadata: TableMetadata, rule: ExpiryRule = AGED, **more: Any) -> Ex
 
 def codes(action: ExpireSnapshots, metadata: TableMetadata = DAYS, **more: Any) -> set[str]:
     found = check_expiry(action, metadata, policy(metadata), now=NOW, **{"first_seen": None, **more})
-    return {violation.code for violation in found}
+    return {code for code, _ in found}
 
 
 SOUND = planned(DAYS)

@@ -15,7 +15,7 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.iceberg.tables import RefKind
 from icewright.model.plans.plans import Plan
 from icewright.model.work.tasks import Task, TaskState
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import succeeded
 from tests.cases import each_case

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icewright.actions.rewrite_manifests import due as manifests_upkeep
-from icewright.actions.rewrite_manifests.service import ManifestsPlanner
+from icewright.actions.rewrite_manifests import service as manifests_planner
 from icewright.maintenance import upkeep
 from icewright.model.actions.actions import ActionKind
 from icewright.model.actions.rewrite_manifests import RewriteManifests, RewriteManifestsRequest
@@ -205,13 +205,13 @@ def test_w9_what_keeps_losing_against_writers_is_parked_and_expiries_are_not() -
 def test_tables_where_nothing_is_due_cost_no_read_of_their_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
     house = lakehouse()
     read: list[int] = []
-    right = ManifestsPlanner._decide
+    right = manifests_planner._decide
 
-    def counted(self: ManifestsPlanner, *args: Any) -> Any:
+    def counted(*args: Any) -> Any:
         read.append(house.clock.now())
-        return right(self, *args)
+        return right(*args)
 
-    monkeypatch.setattr(ManifestsPlanner, "_decide", counted)
+    monkeypatch.setattr(manifests_planner, "_decide", counted)
     write(house, 3)
     for _ in range(5):
         house.control.maintainer.look(NAME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -24,6 +24,7 @@ SAMPLE_ROWS_PER_FILE: Final = 160
 """Twice the 80 that a file must have (docs/recommendations.md), so that a file of average size has them for certain."""
 SAMPLE_ROWS_MIN: Final = 20_000
 SAMPLE_ROWS_MAX: Final = 2_000_000
+AnalysisDecision: TypeAlias = Decided[AnalyzeQueries, AnalyzeQueriesPrediction]
 
 
 def decide_analysis(
@@ -37,26 +38,26 @@ def decide_analysis(
     queries_table: TableName,
     since: Instant,
     measure: Measure | None = None,
-) -> Decided:
+) -> AnalysisDecision:
     """What is analyzed; ``queries`` of the table were counted since then.
 
     With ``measure`` the queries are planned again, however few they are: that they are too few is an answer then.
     """
     snapshot_id = metadata.current_snapshot_id
     if snapshot_id is None or not records:
-        return Decided(None, Reason("no-rows", "nothing to do: the table has no rows yet"), None)
+        return Decided(Reason("no-rows", "nothing to do: the table has no rows yet"))
     if measure is None and queries < QUERIES_MIN:
         counted = wording.count(queries, "query is", "queries are")
         text = f"nothing to do: {counted} known of this table since {wording.instant(since)}, {QUERIES_MIN} are needed"
-        return Decided(None, Reason("too-few-queries", text, {"queries": queries}), None)
+        return Decided(Reason("too-few-queries", text, {"queries": queries}))
     sample_rows = sample_of(data_files, records)
     action = AnalyzeQueries(snapshot_id, queries_table, since, queries, records, sample_rows, policy.layout, measure)
     prediction = AnalyzeQueriesPrediction(queries, data_files, sample_rows, data_bytes)
     if measure is not None:
         text = f"measure what {measure.recommendation_id} has brought, by queries since {wording.instant(since)}"
-        return Decided(action, Reason(MEASURING, text), prediction)
+        return Decided(Reason(MEASURING, text), action, prediction)
     text = f"analyze {queries:,} queries since {wording.instant(since)} on a sample of {sample_rows:,} rows"
-    return Decided(action, Reason("analyze-queries", text), prediction)
+    return Decided(Reason("analyze-queries", text), action, prediction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ A person asks for it, or it is due: once per interval, earlier when the queries 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from icewright.actions.analyze_queries.check import analysis_violations
-from icewright.actions.analyze_queries.plan import MEASURING, Drift, decide_analysis, drift_since
+from icewright.actions.analyze_queries.plan import MEASURING, AnalysisDecision, Drift, decide_analysis, drift_since
 from icewright.actions.analyze_queries.settings import ANALYZES_KEY, DAY_MS
 from icewright.core import wording
 from icewright.core.errors import InvalidMessage, NotAllowed
@@ -18,7 +18,6 @@ from icewright.core.times import Instant
 from icewright.model.actions.analyze_queries import (
     WEEKS_MAX,
     AnalyzeQueries,
-    AnalyzeQueriesPrediction,
     AnalyzeQueriesRequest,
     Measure,
 )
@@ -41,10 +40,10 @@ from icewright.plans.action_types import (
     Upkeep,
     never,
 )
+from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
-from icewright.plans.eligibility import policy_obstacle
-from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import Decided, build_standalone_plan
+from icewright.plans.eligibility import no_obstacle, policy_obstacle
+from icewright.plans.standalone_plan import keep_decided
 
 _WEEK_MS: Final = 7 * DAY_MS
 DRIFT_REST_MS: Final = DAY_MS
@@ -130,7 +129,7 @@ def _decided(
     queries_table: TableName,
     since: Instant,
     measure: Measure | None = None,
-) -> Decided:
+) -> AnalysisDecision:
     metadata = observation.metadata
     counts = [partition.counts for partition in observation.inventory.partitions]
     return decide_analysis(
@@ -147,17 +146,15 @@ def _decided(
 
 
 def _kept(
-    planner: Planning, observation: Observation, decision: Decided, queries_table: TableName, *, asked: bool
+    planner: Planning, observation: Observation, decision: AnalysisDecision, queries_table: TableName, *, asked: bool
 ) -> Plan:
     """The plan of a decision, checked, in the store. Raises ``PlanRejected``."""
-    metadata, now = observation.metadata, planner.clock.now()
-    policy = planner.policy(metadata)
-    plan = build_standalone_plan(planner.ids.new("plan"), metadata, policy, decision, now, asked=asked)
+    metadata, policy = observation.metadata, planner.policy(observation.metadata)
     action, said = decision.action, decision.prediction
-    wrong: Sequence[tuple[str, str]] = ()
-    if isinstance(action, AnalyzeQueries) and isinstance(said, AnalyzeQueriesPrediction):
-        wrong = tuple(analysis_violations(action, said, metadata, policy, queries_table, now))
-    return keep_plan(planner.tables, plan, wrong)
+    wrong: Iterable[Wrong] = ()
+    if action is not None and said is not None:
+        wrong = analysis_violations(action, said, metadata, policy, queries_table, planner.clock.now())
+    return keep_decided(planner, metadata, policy, decision, wrong, asked=asked)
 
 
 def conflict(action: AnalyzeQueries, metadata: TableMetadata) -> Reason | None:
@@ -165,10 +162,6 @@ def conflict(action: AnalyzeQueries, metadata: TableMetadata) -> Reason | None:
     if metadata.snapshot(action.base_snapshot_id) is None:
         return Reason("snapshot-gone", f"snapshot {action.base_snapshot_id} has expired since")
     return None
-
-
-def no_obstacle(_action: Any, _metadata: TableMetadata, _policy: Policy, _now: Instant) -> None:
-    """What only reads is kept from no table."""
 
 
 def no_effect(_action: Any, _task: Any, _metadata: TableMetadata) -> None:

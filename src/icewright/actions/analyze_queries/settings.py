@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icewright.model.policy.setting_values import DURATIONS, NUMBERS, DurationWithin, Setting, number, ratio, yes_or_no
+from icewright.model.policy.setting_values import DURATIONS, DurationWithin, Setting, number, ratio, yes_or_no
 
 ANALYZES_KEY: Final = "icewright.analyze-queries.enabled"
 ACCEPTS_KEY: Final = "icewright.accept-recommendations.enabled"
@@ -17,7 +17,6 @@ ANALYSIS_SETTINGS: Final = (
         "analyzes_queries",
         yes_or_no,
         True,
-        "true or false",
         "Analyze the queries of the table once per interval, in every mode, where the server keeps a table of queries. "
         "It only reads. [More](recommendations.md#automatic-analysis).",
     ),
@@ -26,15 +25,14 @@ ANALYSIS_SETTINGS: Final = (
         "analysis_interval_ms",
         DurationWithin(DAY_MS, _INTERVAL_MS_MAX),
         7 * DAY_MS,
-        f"{DURATIONS}, P1D to P52W",
         "How far apart analyses are. Default: a week, since most reports run daily or weekly.",
+        f"{DURATIONS}, P1D to P52W",
     ),
     Setting(
         "icewright.analyze-queries.drift",
         "analysis_drift",
         ratio,
         0.5,
-        "a number above 0, at most 1",
         "Analyze earlier, after a day at least, once this share of the queries since the last analysis have templates "
         "that it did not see. Default: half, from which on most queries are other ones than it analyzed.",
     ),
@@ -43,7 +41,6 @@ ANALYSIS_SETTINGS: Final = (
         "accepts_recommendations",
         yes_or_no,
         False,
-        "true or false",
         "Accept a recommendation in mode `auto` without a person, where it saves at least what the next two settings "
         "ask for. [More](recommendations.md#accepting-by-policy).",
     ),
@@ -52,7 +49,6 @@ ANALYSIS_SETTINGS: Final = (
         "accept_min_saved_bytes_ratio",
         ratio,
         0.3,
-        "a number above 0, at most 1",
         "The share of the bytes read by later queries that a change must save by the unfavorable end of its 95 % "
         "interval. Default: the saving that the benchmark B4 counts as a gain.",
     ),
@@ -61,7 +57,6 @@ ANALYSIS_SETTINGS: Final = (
         "accept_min_saved_cpu_s_per_day",
         number,
         0.0,
-        NUMBERS,
         "The CPU seconds a day that a change must save by the low end of its 95 % interval. Default: no more than that "
         "it pays for its rewrite within a week, which every recommended change does.",
     ),

@@ -28,7 +28,6 @@ _BY_DEFAULT: Final = re.compile(r"int|long|date|string|uuid|decimal\(.*\)", re.A
 _WIDTHS: Final = {"boolean": 1, "int": 4, "float": 4, "date": 4, "uuid": 16, "string": 16, "binary": 64}
 _WIDTH: Final = 8
 _NESTED_WIDTH: Final = 64
-_NAMED_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +104,4 @@ def _width(kind: object) -> int:
 
 
 def _names(names: Sequence[str]) -> str:
-    told = ", ".join(wording.name(name) for name in names[:_NAMED_MAX])
-    return told if len(names) <= _NAMED_MAX else f"{told} and {len(names) - _NAMED_MAX:,} more"
+    return wording.shortened([wording.name(name) for name in names])

@@ -7,8 +7,7 @@ its lists of statistics files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.actions.compute_statistics.columns import (
     ChosenColumns,
@@ -35,19 +34,14 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.procedure_call import literal, procedure_call
+from icewright.plans.standalone_plan import Decided
 
 _DEFAULT_FORMAT: Final = "write.format.default"
 _READ_BACK: Final = "parquet"
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsDecision:
-    """What is computed; nothing without an ``action``. ``notes`` say what is left out, and why."""
-
-    reason: Reason
-    action: ComputeStatistics | None = None
-    notes: tuple[Reason, ...] = ()
-    prediction: ComputeStatisticsPrediction | None = None
+StatisticsDecision: TypeAlias = Decided[ComputeStatistics, ComputeStatisticsPrediction]
+"""``notes`` say what is left out, and why."""
 
 
 def decide_statistics(
@@ -65,7 +59,7 @@ def decide_statistics(
     metadata = observation.metadata
     obstacle = manifests_obstacle(metadata, policy) or _damage(metadata)
     if obstacle is not None:
-        return StatisticsDecision(obstacle)
+        return Decided(obstacle)
     snapshot = metadata.snapshot(metadata.current_snapshot_id if snapshot_id is None else snapshot_id)
     if snapshot is None:
         return _nothing("snapshot-missing", f"the table has no snapshot {snapshot_id}")
@@ -81,7 +75,7 @@ def decide_statistics(
     counted, notes = _of_partitions(metadata, snapshot, totals)
     notes = (*sketched.notes, *notes)
     if schema is None or not (sketched.columns or counted):
-        return StatisticsDecision(_all_there(metadata, snapshot, chosen, there, notes), notes=notes)
+        return Decided(_all_there(metadata, snapshot, chosen, there, notes), notes=notes)
     action = ComputeStatistics(
         base_snapshot_id=snapshot.snapshot_id,
         base_metadata_location=metadata.metadata_location,
@@ -92,7 +86,7 @@ def decide_statistics(
         statistics_before=None if there is None else there.path,
     )
     prediction = _prediction(observation, schema, action, totals, snapshot)
-    return StatisticsDecision(_reason(action, because), action, notes, prediction)
+    return Decided(_reason(action, because), action, prediction, notes)
 
 
 def _damage(metadata: TableMetadata) -> Reason | None:
@@ -192,7 +186,7 @@ def _all_there(
 
 
 def _nothing(code: str, why: str) -> StatisticsDecision:
-    return StatisticsDecision(Reason(code, f"nothing to do: {why}"))
+    return Decided(Reason(code, f"nothing to do: {why}"))
 
 
 def _reason(action: ComputeStatistics, because: Reason | None) -> Reason:

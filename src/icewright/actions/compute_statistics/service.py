@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from icewright.actions.compute_statistics.check import statistics_violations
@@ -10,78 +10,68 @@ from icewright.actions.compute_statistics.due import due_because, still_new
 from icewright.actions.compute_statistics.plan import StatisticsDecision, decide_statistics
 from icewright.actions.compute_statistics.settings import PLAIN_NAME
 from icewright.core import wording
-from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.model.actions.compute_statistics import COLUMNS_MAX, ComputeStatisticsRequest
-from icewright.model.iceberg.tables import TableMetadata
+from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.action_types import Planned, Planning, Rest
 from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
-from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import build_standalone_plan
-from icewright.ports.store import TableStore
+from icewright.plans.standalone_plan import keep_decided
 
 STATISTICS_NEW: Final = "statistics-new"
 """The code of a reason that says: what changed since the last ones does not call for new ones."""
 
 
-class StatisticsPlanner:
-    """Makes plans of computing statistics."""
+def plan_asked(
+    planner: Planning, observation: Observation, asked: ComputeStatisticsRequest, _holds: Sequence[Hold]
+) -> Planned:
+    """The plan of what a person asks for.
 
-    def __init__(self, tables: TableStore, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
-        self._tables, self._clock, self._ids, self._policy = tables, clock, ids, policy
-
-    def plan_asked(self, observation: Observation, asked: ComputeStatisticsRequest) -> tuple[Plan, Policy]:
-        """The plan of what a person asks for, and the policy that it goes by.
-
-        Raises :class:`InvalidMessage` for what cannot be asked for, and ``PlanRejected``.
-        """
-        policy = self._policy(observation.metadata)
-        if asked.columns is not None:
-            _check_names(asked.columns)
-            _check_there(observation, asked.columns, asked.snapshot_id)
-        if asked.snapshot_id is not None and observation.metadata.snapshot(asked.snapshot_id) is None:
-            raise InvalidMessage(
-                f"the table has no snapshot {asked.snapshot_id}",
-                hint="icewright table snapshots lists those that there are",
-            )
-        decision = decide_statistics(observation, policy, asked.columns, asked.snapshot_id)
-        return self._kept(observation, policy, decision, asked=True), policy
-
-    def due(self, observation: Observation, rested_ms: int | None) -> Due:
-        """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRejected``.
-
-        ``rested_ms`` is how long ago statistics were computed last, None where they never were.
-        """
-        metadata, policy = observation.metadata, self._policy(observation.metadata)
-        if rested_ms is not None and rested_ms < policy.statistics_interval_ms:
-            at_most = wording.duration(policy.statistics_interval_ms)
-            return Due(Reason("upkeep-lately", f"nothing to do: they are computed once in {at_most} at most"))
-        because = due_because(metadata, policy.statistics_min_change)
-        if because is None:
-            return Due(Reason(STATISTICS_NEW, f"nothing to do: {still_new(metadata, policy.statistics_min_change)}"))
-        decision = decide_statistics(observation, policy, because=because)
-        if decision.action is None:
-            return Due(decision.reason)
-        current = metadata.current_snapshot
-        return Due(
-            decision.reason,
-            lambda: self._kept(observation, policy, decision, asked=False),
-            since=None if current is None else current.committed_at,
+    Raises :class:`InvalidMessage` for what cannot be asked for, and ``PlanRejected``.
+    """
+    policy = planner.policy(observation.metadata)
+    if asked.columns is not None:
+        _check_names(asked.columns)
+        _check_there(observation, asked.columns, asked.snapshot_id)
+    if asked.snapshot_id is not None and observation.metadata.snapshot(asked.snapshot_id) is None:
+        raise InvalidMessage(
+            f"the table has no snapshot {asked.snapshot_id}",
+            hint="icewright table snapshots lists those that there are",
         )
+    decision = decide_statistics(observation, policy, asked.columns, asked.snapshot_id)
+    return Planned(_kept(planner, observation, policy, decision, asked=True), observation, policy)
 
-    def _kept(self, observation: Observation, policy: Policy, decision: StatisticsDecision, *, asked: bool) -> Plan:
-        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
-        metadata = observation.metadata
-        plan = build_standalone_plan(
-            self._ids.new("plan"), metadata, policy, decision, self._clock.now(), asked=asked, notes=decision.notes
-        )
-        violations: Iterable[Wrong] = ()
-        if decision.action is not None and decision.prediction is not None:
-            violations = statistics_violations(decision.action, decision.prediction, observation, policy)
-        return keep_plan(self._tables, plan, violations)
+
+def statistics_due(planner: Planning, observation: Observation, rest: Rest) -> Due:
+    """What is due by itself, of a table whose owner lets it. What is kept of it may raise ``PlanRejected``."""
+    metadata, policy = observation.metadata, planner.policy(observation.metadata)
+    if rest.rested_ms is not None and rest.rested_ms < policy.statistics_interval_ms:
+        at_most = wording.duration(policy.statistics_interval_ms)
+        return Due(Reason("upkeep-lately", f"nothing to do: they are computed once in {at_most} at most"))
+    because = due_because(metadata, policy.statistics_min_change)
+    if because is None:
+        return Due(Reason(STATISTICS_NEW, f"nothing to do: {still_new(metadata, policy.statistics_min_change)}"))
+    decision = decide_statistics(observation, policy, because=because)
+    if decision.action is None:
+        return Due(decision.reason)
+    current = metadata.current_snapshot
+    return Due(
+        decision.reason,
+        lambda: _kept(planner, observation, policy, decision, asked=False),
+        since=None if current is None else current.committed_at,
+    )
+
+
+def _kept(
+    planner: Planning, observation: Observation, policy: Policy, decision: StatisticsDecision, *, asked: bool
+) -> Plan:
+    violations: Iterable[Wrong] = ()
+    if decision.action is not None and decision.prediction is not None:
+        violations = statistics_violations(decision.action, decision.prediction, observation, policy)
+    return keep_decided(planner, observation.metadata, policy, decision, violations, asked=asked)
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from icewright.model.actions.compute_statistics import COLUMNS_MAX
-from icewright.model.policy.setting_values import DURATIONS, Setting, duration_ms, ratio, yes_or_no
+from icewright.model.policy.setting_values import Setting, duration_ms, ratio, yes_or_no
 
 COMPUTES_KEY: Final = "icewright.compute-statistics.enabled"
 COLUMNS_KEY: Final = "icewright.compute-statistics.columns"
@@ -31,7 +31,6 @@ STATISTICS_SETTINGS: Final = (
         "computes_statistics",
         yes_or_no,
         False,
-        "true or false",
         "Compute statistics of the current snapshot in mode `auto`, after all work on files: "
         "distinct values of columns, and figures of partitions. [More](compute-statistics.md).",
     ),
@@ -40,16 +39,15 @@ STATISTICS_SETTINGS: Final = (
         "statistics_columns",
         column_list,
         None,
-        f"names of columns of the top level with commas between them, {COLUMNS_MAX} at most (user_id, country)",
         "Which columns get distinct values. Without it: those of partition specs and the sort order, then others whose "
         "types are joined by, 32 at most.",
+        f"names of columns of the top level with commas between them, {COLUMNS_MAX} at most (user_id, country)",
     ),
     Setting(
         MIN_CHANGE_KEY,
         "statistics_min_change",
         ratio,
         0.1,
-        "a number above 0, at most 1",
         "Statistics are computed again once rows of this share of the table were added or removed since the snapshot "
         "that they are of.",
     ),
@@ -58,7 +56,6 @@ STATISTICS_SETTINGS: Final = (
         "statistics_interval_ms",
         duration_ms,
         72_000_000,
-        DURATIONS,
         "Statistics are computed automatically at most once in this time; the default finds the same window each day.",
     ),
 )

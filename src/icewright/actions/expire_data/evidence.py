@@ -15,7 +15,7 @@ from icewright.catalogs.port import Catalog
 from icewright.core import wording
 from icewright.core.reasons import Reason
 from icewright.inventory.arithmetic import manifest_changes
-from icewright.model.actions.expire_data import ExpireData, ExpiringFile, tag_of
+from icewright.model.actions.expire_data import ExpireData, tag_of
 from icewright.model.actions.undo import UNDO_WINDOW_MS
 from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
 from icewright.model.iceberg.inventory import ManifestKey
@@ -52,7 +52,8 @@ def data_changed(
 
     def others(at: Snapshot, keys: list[ManifestKey], partitions: frozenset[Partition]) -> Iterator[DataFile]:
         for file in catalog.data_files(metadata, at, keys, partitions):
-            if at is parent and _is_planned(file, planned.get(file.path)):
+            partition, said = planned.get(file.path, (file.partition, None))
+            if at is parent and said is not None and said.is_still(file, partition):
                 expired.add(file.path)
                 continue
             if at is not parent and file.path in planned:
@@ -114,20 +115,6 @@ def verified_data(task_id: str, action: ExpireData, changed: DataChanged) -> Rea
         "tag": tag_of(task_id),
     }
     return Reason("verified", text, figures)
-
-
-def _is_planned(file: DataFile, planned: tuple[Partition, ExpiringFile] | None) -> bool:
-    """Whether a live file is the one that a plan names: a path may have been used again."""
-    if planned is None:
-        return False
-    partition, said = planned
-    return (file.partition, file.size_bytes, file.record_count, file.data_sequence_number, file.file_format) == (
-        partition,
-        said.size_bytes,
-        said.record_count,
-        said.data_sequence_number,
-        said.file_format,
-    )
 
 
 def _file_problem(action: ExpireData, changed: DataChanged) -> str | None:

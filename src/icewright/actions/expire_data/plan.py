@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 from icewright.actions.expire_data.age import EPOCHS, EPOCHS_SINCE_MS, TRANSFORMS, End, Limits, end_of, limits
@@ -45,6 +45,7 @@ from icewright.model.policy.policy import Policy
 from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.layouts import dotted
+from icewright.plans.standalone_plan import Decided
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS: Final = 86_400_000
@@ -73,14 +74,8 @@ class DataChoice:
     notes: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DataDecision:
-    """What should be done about old data, and why; no action where nothing should. ``notes`` say what stays."""
-
-    reason: Reason
-    action: ExpireData | None = None
-    prediction: ExpireDataPrediction | None = None
-    notes: tuple[Reason, ...] = ()
+DataDecision: TypeAlias = Decided[ExpireData, ExpireDataPrediction]
+"""``notes`` say what stays."""
 
 
 def choose_data(
@@ -94,19 +89,17 @@ def choose_data(
     obstacle = manifests_obstacle(metadata, policy) or clock_obstacle(metadata, now)
     obstacle = obstacle or branch_obstacle(metadata, policy, now)
     if obstacle is not None or metadata.current_snapshot_id is None:
-        return DataDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
+        return Decided(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     column = data_column(metadata, policy)
     if isinstance(column, Reason):
-        return DataDecision(column)
+        return Decided(column)
     age_ms = policy.expire_data_older_than_ms if older_than_ms is None else older_than_ms
     if age_ms is None:
-        return DataDecision(Reason("expire-data-off", f"nothing to do: no age is set: set {DATA_AGE_KEY}"))
+        return Decided(Reason("expire-data-off", f"nothing to do: no age is set: set {DATA_AGE_KEY}"))
     try:
         below = limits(now, age_ms, ZoneInfo(policy.expire_data_time_zone))
     except OverflowError:
-        return DataDecision(
-            Reason("expire-data-age", f"nothing to do: no calendar reaches back {wording.duration(age_ms)}")
-        )
+        return Decided(Reason("expire-data-age", f"nothing to do: no calendar reaches back {wording.duration(age_ms)}"))
     told = _Told(metadata, column, below)
     for statistics in observation.inventory.partitions:
         if statistics.counts.data_files:
@@ -115,7 +108,7 @@ def choose_data(
     notes = (_limit_said(below, policy), *told.notes())
     if not told.expiring:
         reason = Reason(NOTHING_EXPIRES, f"nothing to do: no partition is older than {said}")
-        return DataDecision(reason, notes=notes)
+        return Decided(reason, notes=notes)
     expiring = sorted(told.expiring, key=lambda each: (told.ends[each.partition].at, each.partition))
     chosen = _first(expiring)
     return DataChoice(
@@ -167,7 +160,7 @@ def plan_data(observation: Observation, choice: DataChoice, files: Iterable[Data
         undo=undo_said(_TASK),
         call=data_call(metadata, choice.column, [choice.ends[each.partition] for each in choice.chosen]),
     )
-    return DataDecision(_reason(action, choice), action, prediction, choice.notes)
+    return Decided(_reason(action, choice), action, prediction, choice.notes)
 
 
 def data_call(metadata: TableMetadata, column: DataColumn, ends: Sequence[End]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 from icewright.actions.expire_data.check import data_violations
 from icewright.actions.expire_data.plan import (
@@ -17,21 +17,18 @@ from icewright.actions.expire_data.plan import (
 )
 from icewright.actions.expire_data.settings import AGE, AGES
 from icewright.core import wording
-from icewright.core.clock import Clock, Ids
 from icewright.core.errors import InvalidMessage
 from icewright.core.times import Instant
 from icewright.model.actions.expire_data import ExpireDataRequest
-from icewright.model.iceberg.files import DataFile, Partition
+from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.plans.observation import Observation
 from icewright.model.plans.plans import Plan, Reason
 from icewright.model.policy.policy import Policy
+from icewright.plans.action_types import Planned, Planning, Rest
+from icewright.plans.check_table import Wrong
 from icewright.plans.due import Due
 from icewright.plans.repository import keep_plan
 from icewright.plans.standalone_plan import build_standalone_plan
-from icewright.ports.store import TableStore
-
-LiveFiles: TypeAlias = Callable[[Observation, frozenset[Partition]], Iterator[DataFile]]
-"""The live data files of some partitions, read from manifests each time."""
 
 INTERVAL_MS: Final = 20 * 3_600_000
 """How long it rests in between by itself: less than a day, so that it finds the same hours of the next."""
@@ -39,75 +36,71 @@ INTERVAL_MS: Final = 20 * 3_600_000
 _HINT: Final = f"an age is {AGES}"
 
 
-class DataPlanner:
-    """Makes plans of expiring data, and keeps them in the store."""
+def plan_asked(
+    planner: Planning, observation: Observation, asked: ExpireDataRequest, _holds: Sequence[Hold]
+) -> Planned:
+    """The plan of what a person asks for.
 
-    def __init__(self, tables: TableStore, clock: Clock, ids: Ids, live_files: LiveFiles) -> None:
-        self._tables, self._clock, self._ids, self._live_files = tables, clock, ids, live_files
+    Raises :class:`~icewright.core.errors.InvalidMessage` for an age that cannot be, and ``PlanRejected``.
+    """
+    policy, now = planner.policy(observation.metadata), planner.clock.now()
+    choice = choose_data(observation, policy, _age(asked), now)
+    decided = _decided(planner, observation, policy, choice) if isinstance(choice, DataChoice) else (choice, ())
+    return Planned(_kept(planner, observation, policy, *decided, now, asked=True), observation, policy)
 
-    def plan_asked(self, observation: Observation, policy: Policy, asked: ExpireDataRequest) -> Plan:
-        """The plan of what a person asks for.
 
-        Raises :class:`~icewright.core.errors.InvalidMessage` for an age that cannot be, and ``PlanRejected``.
-        """
-        now = self._clock.now()
-        choice = choose_data(observation, policy, _age(asked), now)
-        decided = self._planned(observation, policy, choice) if isinstance(choice, DataChoice) else (choice, ())
-        decision, violations = decided
-        return self._kept(observation, policy, decision, violations, now, asked=True)
+def data_due(planner: Planning, observation: Observation, rest: Rest) -> Due:
+    """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRejected``.
 
-    def due(self, observation: Observation, policy: Policy, store_now: Instant, rested_ms: int | None) -> Due:
-        """What expires by itself; what needs a person is never due. What is kept of it may raise ``PlanRejected``.
+    The store's clock must not be behind the one that ages are told by. Each time leaves a tag for eight days.
+    """
+    if rest.rested_ms is not None and rest.rested_ms < INTERVAL_MS:
+        said = f"nothing to do: data expired less than {wording.duration(INTERVAL_MS)} ago"
+        return Due(Reason("expired-lately", said))
+    policy, now = planner.policy(observation.metadata), planner.clock.now()
+    choice = choose_data(observation, policy, None, now)
+    if not isinstance(choice, DataChoice):
+        return Due(choice.reason)
+    why = beyond_a_tenth(choice.expiring_records, records_of(observation))
+    if why is not None:
+        return Due(Reason("beyond-budget", f"{why}: plan it with --action expire-data"))
+    ahead = clock_ahead(choice.as_of, rest.now)
+    if ahead is not None:
+        return Due(ahead)
+    decision, violations = _decided(planner, observation, policy, choice)
+    return Due(
+        decision.reason,
+        lambda: _kept(planner, observation, policy, decision, violations, now, asked=False),
+        since=now,
+    )
 
-        ``store_now`` is by the store's clock, which must not be behind the one that ages are told by. ``rested_ms`` is
-        how long ago it was done last, None where it never was: each time leaves a tag for eight days.
-        """
-        if rested_ms is not None and rested_ms < INTERVAL_MS:
-            said = f"nothing to do: data expired less than {wording.duration(INTERVAL_MS)} ago"
-            return Due(Reason("expired-lately", said))
-        now = self._clock.now()
-        choice = choose_data(observation, policy, None, now)
-        if not isinstance(choice, DataChoice):
-            return Due(choice.reason)
-        why = beyond_a_tenth(choice.expiring_records, records_of(observation))
-        if why is not None:
-            return Due(Reason("beyond-budget", f"{why}: plan it with --action expire-data"))
-        ahead = clock_ahead(choice.as_of, store_now)
-        if ahead is not None:
-            return Due(ahead)
-        decision, violations = self._planned(observation, policy, choice)
-        return Due(
-            decision.reason, lambda: self._kept(observation, policy, decision, violations, now, asked=False), since=now
-        )
 
-    def _kept(
-        self,
-        observation: Observation,
-        policy: Policy,
-        decision: DataDecision,
-        violations: tuple[tuple[str, str], ...],
-        now: Instant,
-        *,
-        asked: bool,
-    ) -> Plan:
-        """The plan of a decision, in the store; what is planned for the table's files stands beside it."""
-        metadata = observation.metadata
-        plan = build_standalone_plan(
-            self._ids.new("plan"), metadata, policy, decision, now, asked=asked, notes=decision.notes
-        )
-        return keep_plan(self._tables, plan, violations)
+def _kept(
+    planner: Planning,
+    observation: Observation,
+    policy: Policy,
+    decision: DataDecision,
+    violations: Sequence[Wrong],
+    now: Instant,
+    *,
+    asked: bool,
+) -> Plan:
+    """The plan of a decision, as of when it was chosen, in the store."""
+    plan = build_standalone_plan(planner.ids.new("plan"), observation.metadata, policy, decision, now, asked=asked)
+    return keep_plan(planner.tables, plan, violations)
 
-    def _planned(
-        self, observation: Observation, policy: Policy, choice: DataChoice
-    ) -> tuple[DataDecision, tuple[tuple[str, str], ...]]:
-        """The plan for what was chosen, and what the checker has against it, which reads the files anew."""
-        partitions = frozenset(each.partition for each in choice.chosen)
-        decision = plan_data(observation, choice, self._live_files(observation, partitions))
-        action, prediction = decision.action, decision.prediction
-        if action is None or prediction is None:
-            return decision, ()
-        anew = self._live_files(observation, partitions)
-        return decision, tuple(data_violations(action, prediction, observation, policy, anew, self._clock.now()))
+
+def _decided(
+    planner: Planning, observation: Observation, policy: Policy, choice: DataChoice
+) -> tuple[DataDecision, Sequence[Wrong]]:
+    """The decision for what was chosen, and what the checker has against it, which reads the files anew."""
+    partitions = frozenset(each.partition for each in choice.chosen)
+    decision = plan_data(observation, choice, planner.live_files(observation, partitions))
+    action, prediction = decision.action, decision.prediction
+    if action is None or prediction is None:
+        return decision, ()
+    anew = planner.live_files(observation, partitions)
+    return decision, tuple(data_violations(action, prediction, observation, policy, anew, planner.clock.now()))
 
 
 def _age(asked: ExpireDataRequest) -> int | None:

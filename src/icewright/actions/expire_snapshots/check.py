@@ -13,19 +13,12 @@ from datetime import UTC, datetime
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.iceberg.tables import Ref, RefKind, Snapshot, TableMetadata
 from icewright.model.policy.policy import Policy
+from icewright.plans.check_table import Wrong
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _MINUTE_MS = 60 * 1000
 _LONG_DIGITS = 19
 _CONSUMER = "icewright.consumer."
-
-
-@dataclass(frozen=True, slots=True)
-class ExpiryViolation:
-    """Something that an expiry must not be: a stable code, and a sentence with what was found."""
-
-    code: str
-    text: str
 
 
 def check_expiry(
@@ -36,14 +29,14 @@ def check_expiry(
     now: int,
     first_seen: Mapping[int, int] | None,
     held: Collection[int] = (),
-) -> tuple[ExpiryViolation, ...]:
+) -> tuple[Wrong, ...]:
     """All that is wrong with an expiry planned from this metadata at this instant; empty when it is sound.
 
     ``first_seen`` is given for what runs by itself: when each snapshot was first seen. ``held`` are snapshots from
     which a task or a consumer goes on that the table does not know.
     """
     checker = _Checker(action, metadata, policy, now, first_seen, frozenset(held))
-    return tuple(ExpiryViolation(code, text) for code, text in checker.violations())
+    return tuple(checker.violations())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class _Checker:
     first_seen: Mapping[int, int] | None
     held: frozenset[int]
 
-    def violations(self) -> Iterator[tuple[str, str]]:
+    def violations(self) -> Iterator[Wrong]:
         yield from self._table()
         yield from self._books()
         yield from self._rule()
@@ -73,7 +66,7 @@ class _Checker:
         yield from self._readers(by_id)
         yield from self._clocks()
 
-    def _table(self) -> Iterator[tuple[str, str]]:
+    def _table(self) -> Iterator[Wrong]:
         properties = self.metadata.properties
         if self.policy.problems:
             yield "policy-problems", f"{len(self.policy.problems)} settings of the table cannot be used"
@@ -90,7 +83,7 @@ class _Checker:
         if unknown := named - known:
             yield "partial-history", f"snapshot {min(unknown)} is named and not there"
 
-    def _books(self) -> Iterator[tuple[str, str]]:
+    def _books(self) -> Iterator[Wrong]:
         """Whether the action says of each snapshot and each ref exactly one thing."""
         action, metadata = self.action, self.metadata
         if action.base_metadata_location != metadata.metadata_location:
@@ -114,7 +107,7 @@ class _Checker:
         if metadata.current_snapshot_id in action.snapshot_ids:
             yield "current", "the current snapshot is to expire"
 
-    def _rule(self) -> Iterator[tuple[str, str]]:
+    def _rule(self) -> Iterator[Wrong]:
         rule = self.action.rule
         if rule.retain_last is None or rule.retain_last < 1:
             yield "retains-none", "a branch could lose the snapshot that it is at"
@@ -126,7 +119,7 @@ class _Checker:
         if rule.older_than_ms < least or (rule.retain_last or 0) < self.policy.min_snapshots_to_keep:
             yield "below-policy", f"older than {rule.older_than_ms} ms, retaining {rule.retain_last}"
 
-    def _refs(self) -> Iterator[tuple[str, str]]:
+    def _refs(self) -> Iterator[Wrong]:
         """Whether each ref that goes is past its own age, and none that stays loses its snapshot."""
         default = self.metadata.properties.get("history.expire.max-ref-age-ms", "")
         for ref in self.metadata.refs:
@@ -146,7 +139,7 @@ class _Checker:
     def _goes(self, ref: Ref) -> bool:
         return any((one.name, one.snapshot_id) == (ref.name, ref.snapshot_id) for one in self.action.refs_removed)
 
-    def _branches(self, by_id: Mapping[int, Snapshot]) -> Iterator[tuple[str, str]]:
+    def _branches(self, by_id: Mapping[int, Snapshot]) -> Iterator[Wrong]:
         """Whether no branch loses one of its last snapshots, nor a young one that only young ones come after."""
         for ref in self.metadata.refs:
             if ref.kind is not RefKind.BRANCH or self._goes(ref):
@@ -163,7 +156,7 @@ class _Checker:
             if lost := passed.intersection(self.action.snapshot_ids):
                 yield "branch-needs-it", f"branch {ref.name} loses snapshot {min(lost)}"
 
-    def _by_itself(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    def _by_itself(self, snapshot: Snapshot) -> Iterator[Wrong]:
         """Whether what runs by itself leaves alone what it has known for less than its rule says, and a day."""
         if self.first_seen is None:
             return
@@ -172,7 +165,7 @@ class _Checker:
         if age_ms < _DAY_MS or known_ms <= 0:
             yield "below-floor", f"snapshot {snapshot.snapshot_id} was first seen {known_ms} ms ago"
 
-    def _aside(self, by_id: Mapping[int, Snapshot]) -> Iterator[tuple[str, str]]:
+    def _aside(self, by_id: Mapping[int, Snapshot]) -> Iterator[Wrong]:
         """Whether what is on no branch (staged, rolled back) is as old as the rule says."""
         lines = [self.metadata.ancestors(ref.snapshot_id) for ref in self.metadata.refs if ref.kind is RefKind.BRANCH]
         on_branches = {one.snapshot_id for line in lines for one in line}
@@ -181,7 +174,7 @@ class _Checker:
             if found is not None and self.now - found.committed_at <= self.action.rule.older_than_ms:
                 yield "too-young", f"snapshot {number} is on no branch, and younger than the rule says"
 
-    def _readers(self, by_id: Mapping[int, Snapshot]) -> Iterator[tuple[str, str]]:
+    def _readers(self, by_id: Mapping[int, Snapshot]) -> Iterator[Wrong]:
         """Whether nobody who reads on from a snapshot misses one on the way."""
         starts = {one for one in self.held if one in by_id} | set(self._declared(by_id)) | set(self._flink(by_id))
         waiting, needed = list(starts), set(starts)
@@ -219,7 +212,7 @@ class _Checker:
             if self.now - snapshot.committed_at <= self.action.max_hold_ms and snapshot.snapshot_id in by_id:
                 yield snapshot.snapshot_id
 
-    def _clocks(self) -> Iterator[tuple[str, str]]:
+    def _clocks(self) -> Iterator[Wrong]:
         if not self.action.rule.older_than_ms:
             return
         latest: Snapshot | None = None

@@ -17,8 +17,6 @@ T = TypeVar("T")
 EXPIRY_UNSEEN: Final = "expiry-unseen"
 """The code of a problem that says: nobody can tell."""
 
-_NAMED_MAX: Final = 5
-
 
 def expiry_conflict(action: ExpireSnapshots, now: TableMetadata, holds: Iterable[Hold] = ()) -> Reason | None:
     """Why an action must not be committed to the table as it is now, None when it may be.
@@ -107,5 +105,4 @@ def trimmed(log: Sequence[T], snapshot_of: Callable[[T], int], gone: Collection[
 
 
 def _names(refs: Sequence[RefAt]) -> str:
-    told = ", ".join(f"{ref.kind.value} {wording.name(ref.name)}" for ref in refs[:_NAMED_MAX])
-    return told if len(refs) <= _NAMED_MAX else f"{told} and {len(refs) - _NAMED_MAX:,} more"
+    return wording.shortened([f"{ref.kind.value} {wording.name(ref.name)}" for ref in refs])

@@ -20,7 +20,6 @@ from icewright.catalogs.metadata.bounded_reader import METADATA_BYTES_MAX, unpac
 from icewright.catalogs.metadata.metadata import parse_metadata
 from icewright.catalogs.metadata.referenced_files import parse_roots
 from icewright.catalogs.metadata.translated_errors import reading
-from icewright.catalogs.pointers.pointers import Pointed
 from icewright.catalogs.pointers.rest_commits import RestCommits, expiry_updates
 from icewright.catalogs.pointers.table_commits import checked, commits_of, look, prepared, state, until_done
 from icewright.core.clock import Clock
@@ -61,7 +60,7 @@ class PyIcebergExpiry:
         kept = tuple(holds)
 
         def attempt() -> Callable[[], bool] | None:
-            pointed, now = self._look(name, table_id)
+            pointed, now = look(self._commits, name, table_id)
             if is_expired(action, now):
                 return None
             reason = expiry_conflict(action, now, kept)
@@ -79,7 +78,7 @@ class PyIcebergExpiry:
             parameters = {_SNAPSHOT_COUNT: str(len(changed["snapshots"]))}
             return prepared(self._commits, name, pointed, changed, parameters, self._clock.now())
 
-        until_done(name, attempt, may_commit, lambda: is_expired(action, self._look(name, table_id)[1]))
+        until_done(name, attempt, may_commit, lambda: is_expired(action, look(self._commits, name, table_id)[1]))
 
     def commit_of(self, name: TableName, table_id: TableId, action: ExpireSnapshots) -> Expired | None:
         """The commit that carried the action out: found by halving the log of metadata files, a handful of reads."""
@@ -92,7 +91,7 @@ class PyIcebergExpiry:
                 places,
                 action.base_metadata_location,
                 now,
-                partial(self._state, now),
+                partial(state, self._commits, now),
                 partial(is_expired, action),
             )
         except Unreadable:
@@ -124,7 +123,7 @@ class PyIcebergExpiry:
         taken, kept = self._read_taken(name, content)
 
         def attempt() -> Callable[[], bool] | None:
-            pointed, now = self._look(name, table_id)
+            pointed, now = look(self._commits, name, table_id)
             if is_undone(action, task_id, now):
                 return None
             reason = undo_conflict(action, kept, now)
@@ -142,7 +141,7 @@ class PyIcebergExpiry:
             return prepared(commits, name, pointed, changed, parameters, self._clock.now())
 
         def is_done() -> bool:
-            return is_undone(action, task_id, self._look(name, table_id)[1])
+            return is_undone(action, task_id, look(self._commits, name, table_id)[1])
 
         until_done(name, attempt, may_commit, is_done)
 
@@ -150,10 +149,3 @@ class PyIcebergExpiry:
         with reading(f"what was kept of table {name}"):
             taken = json.loads(unpack_gzip(content, f"what was kept of table {name}", METADATA_BYTES_MAX))
             return taken, parse_metadata(taken["metadata"], name=name, metadata_location=taken["metadata-location"])
-
-    def _look(self, name: TableName, table_id: TableId) -> tuple[Pointed, TableMetadata]:
-        return look(self._commits, name, table_id)
-
-    def _state(self, now: TableMetadata, location: str) -> TableMetadata:
-        """The table as a metadata file has it. Raises ``Unreadable`` when it is not there any more."""
-        return state(self._commits, now, location)

@@ -7,9 +7,8 @@ place that others lay claim to) makes it "none", with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.actions.expire_snapshots.obstacles import expiry_obstacle, kind_and_name
 from icewright.actions.expire_snapshots.settings import AGE_FLOOR_MS
@@ -33,6 +32,7 @@ from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import metadata_obstacle
 from icewright.plans.procedure_call import procedure_call
+from icewright.plans.standalone_plan import Decided
 
 _METADATA_FILES_MIN: Final = 20
 _PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
@@ -41,14 +41,8 @@ _NAMED_MAX: Final = 5
 _DIGITS_MAX: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ExpiryDecision:
-    """What expires; nothing without an ``action``. ``notes`` are what stays and by what, and what is to be known."""
-
-    action: ExpireSnapshots | None
-    reason: Reason
-    notes: tuple[Reason, ...] = ()
-    prediction: ExpireSnapshotsPrediction | None = None
+ExpiryDecision: TypeAlias = Decided[ExpireSnapshots, ExpireSnapshotsPrediction]
+"""``notes`` are what stays and by what, and what is to be known."""
 
 
 def automatic_rule(policy: Policy) -> ExpiryRule:
@@ -87,7 +81,7 @@ def decide_expiry(
     """
     obstacle = metadata_obstacle(metadata, policy) or expiry_obstacle(metadata, rule, now, findings)
     if obstacle is not None:
-        return ExpiryDecision(None, obstacle)
+        return Decided(obstacle)
     stays = staying(metadata, rule, now, max_hold_ms=policy.max_hold_ms, holds=holds, first_seen=first_seen)
     ages = sorted(metadata.snapshots, key=lambda one: (one.sequence_number, one.committed_at))
     gone = [one.snapshot_id for one in ages if one.snapshot_id not in stays.snapshots]
@@ -96,7 +90,7 @@ def decide_expiry(
     refs_gone = tuple(RefAt.of(ref) for ref in metadata.refs if ref not in stays.refs)
     notes = (*_notes(stays, left), *stays.findings, *_warnings(metadata))
     if not gone and not refs_gone:
-        return ExpiryDecision(None, _nothing_old_enough(metadata, rule), notes)
+        return Decided(_nothing_old_enough(metadata, rule), notes=notes)
     action = ExpireSnapshots(
         base_metadata_location=metadata.metadata_location,
         base_snapshot_id=metadata.current_snapshot_id,
@@ -109,7 +103,7 @@ def decide_expiry(
         max_hold_ms=policy.max_hold_ms,
     )
     prediction = _prediction(metadata, action, can_put_back=can_put_back)
-    return ExpiryDecision(action, _reason(action, notes), notes, prediction)
+    return Decided(_reason(action, notes), action, prediction, notes)
 
 
 def _nothing_old_enough(metadata: TableMetadata, rule: ExpiryRule) -> Reason:
@@ -127,9 +121,8 @@ def _reason(action: ExpireSnapshots, notes: Sequence[Reason]) -> Reason:
     age_ms = action.rule.older_than_ms
     parts = [f"{gone} older than {wording.duration(age_ms)}" if age_ms else f"{gone} of any age"]
     if action.refs_removed:
-        names = ", ".join(wording.name(ref.name) for ref in action.refs_removed[:_NAMED_MAX])
-        more = len(action.refs_removed) - _NAMED_MAX
-        parts.append(f"refs past their age: {names}" + (f" and {more:,} more" if more > 0 else ""))
+        names = [wording.name(ref.name) for ref in action.refs_removed]
+        parts.append(f"refs past their age: {wording.shortened(names)}")
     kept = [note.text for note in notes if note.code.startswith("kept-")]
     if kept:
         parts.append("kept: " + "; ".join(kept))
@@ -142,9 +135,8 @@ def _notes(stays: Staying, left: int) -> list[Reason]:
     notes = [_note("kept-by-rule", f"{len(stays.by_rule):,} by age and number", len(stays.by_rule))]
     named = [ref for ref in stays.refs if ref.name != MAIN_BRANCH]
     if named:
-        told = ", ".join(kind_and_name(ref) for ref in named[:_NAMED_MAX])
-        more = f" and {len(named) - _NAMED_MAX:,} more" if len(named) > _NAMED_MAX else ""
-        notes.append(_note("kept-by-refs", f"{told}{more}", len({ref.snapshot_id for ref in named})))
+        told = wording.shortened([kind_and_name(ref) for ref in named])
+        notes.append(_note("kept-by-refs", told, len({ref.snapshot_id for ref in named})))
     if stays.by_clock:
         text = f"{len(stays.by_clock):,} that became current, were rolled back or were first seen lately"
         notes.append(_note("kept-by-clock", text, len(stays.by_clock)))

@@ -156,13 +156,10 @@ class Deleter:
         """
         run = self._store.run(run_id)
         looked = self._settle(run_id)
-        waits = _in_doubt(looked)
-        if run.is_open and waits is None:
-            planned = self._store.intents(run_id, _PLANNED, limit=ASKED_FILES)
-            if planned:
-                return self._advance(run, planned, looked, may_go_on)
-            self._close(run_id)
-        return Batch(looked, waits, is_done=waits is None)
+        may_go = run.is_open and _in_doubt(looked) is None
+        if may_go and (planned := self._store.intents(run_id, _PLANNED, limit=ASKED_FILES)):
+            return self._advance(run, planned, looked, may_go_on)
+        return self._ended(run, looked)
 
     def undo(self, run_id: str, after: int | None = None) -> Batch:
         """Put files of a run back, at most a batch; nothing more of it is quarantined.
@@ -177,10 +174,7 @@ class Deleter:
             return Batch((*looked, *self._leave(planned, reason)), after=-1 if after is None else after)
         held = self._store.intents(run_id, _QUARANTINED, limit=BATCH_FILES, after=after)
         if not held:
-            waits = _in_doubt(looked)
-            if run.is_open and waits is None:
-                self._close(run_id)
-            return Batch(looked, waits, is_done=waits is None)
+            return self._ended(run, looked)
         done, waits = self._step(held, Step.RESTORE, None)
         return Batch((*looked, *done), waits, held[-1].number)
 
@@ -193,10 +187,7 @@ class Deleter:
         looked = self._settle(run_id)
         if run.is_open and (planned := self._store.intents(run_id, _PLANNED, limit=ASKED_FILES)):
             return Batch((*looked, *self._leave(planned, reason)))
-        waits = _in_doubt(looked)
-        if run.is_open and waits is None:
-            self._close(run_id)
-        return Batch(looked, waits, is_done=waits is None)
+        return self._ended(run, looked)
 
     def tend(self, run_id: str, after: int | None = None, *, name: TableName | None = None) -> Batch:
         """Look after what a run has in quarantine: put back what any table needs, purge what was there for long.
@@ -389,9 +380,13 @@ class Deleter:
         fault(Fault.DELETION_LEFT)
         return recorded
 
-    def _close(self, run_id: str) -> None:
-        self._store.close(run_id, self._epoch)
-        fault(Fault.DELETION_CLOSED)
+    def _ended(self, run: DeletionRun, looked: tuple[Intent, ...]) -> Batch:
+        """Close a run of which nothing is left to be done, unless it is in doubt what became of its files."""
+        waits = _in_doubt(looked)
+        if run.is_open and waits is None:
+            self._store.close(run.run_id, self._epoch)
+            fault(Fault.DELETION_CLOSED)
+        return Batch(looked, waits, is_done=waits is None)
 
 
 def _because(intent: Intent) -> Reason | None:

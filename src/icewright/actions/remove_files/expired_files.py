@@ -238,7 +238,7 @@ class ExpiredFilesPlanner:
         files = f"{wording.count(len(action.files), 'file')} ({wording.size(action.size_bytes)})"
         figures = {"files": len(action.files), "bytes": action.size_bytes}
         reason = Reason("remove-expired-files", f"expired snapshots have left {files} that nothing needs", figures)
-        decided = Decided(action, reason, prediction)
+        decided = Decided(reason, action, prediction)
         plan = build_standalone_plan(
             self._ids.new("plan"), metadata, self._policy(metadata), decided, action.as_of, asked=False
         )

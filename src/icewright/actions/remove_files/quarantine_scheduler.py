@@ -68,8 +68,6 @@ _TAKEN_BACK: Final = Reason(
     "taken-back", "files that were removed have been put back since: review the new plan, and approve it"
 )
 _ENDED: Final = Reason("task-ended", "the task ended before it came to this file")
-
-
 _CAME_TO_NOTHING: Final = frozenset({TaskState.CANCELLED, TaskState.SUPERSEDED})
 
 

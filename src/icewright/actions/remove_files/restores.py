@@ -56,8 +56,8 @@ class RestorePlanner:
             raise TableReplaced(f"{name} is another table now (uuid {metadata.table_id.uuid})")
         text = f"{wording.count(held.files, 'file')} ({wording.size(held.bytes)}) that task {task.task_id} removed"
         decided = Decided(
-            RestoreFiles(task.task_id, held.files, held.bytes),
             Reason("restore-files", f"{text} can be restored", {"files": held.files, "bytes": held.bytes}),
+            RestoreFiles(task.task_id, held.files, held.bytes),
             RestoreFilesPrediction(held.files, held.bytes, purged.files),
         )
         policy, now = self._policy(metadata), self._clock.now()

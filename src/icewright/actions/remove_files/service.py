@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.actions.remove_files.deleter import ASKED_FILES, NEEDED_ELSEWHERE, OUTDATED, RESTING, Batch, Deleter
 from icewright.actions.remove_files.expired_files import LatelyEnded
@@ -46,6 +46,7 @@ MANIFESTS_LOOKED_AT: Final = 200
 """Of so many refs, and in all so many manifests, it is seen behind a removal that they are where they were."""
 REST_MS_MAX: Final = 10_000
 """How long nobody asks whether to go on, while files go no faster than they may."""
+_Removal: TypeAlias = RemoveOrphanFiles | RemoveExpiredFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ class Remover:
         """
         hands = self.of(task.table_name.catalog)
         match task.action:
-            case RemoveOrphanFiles() | RemoveExpiredFiles():
-                self._remove(hands, task, may_commit)
+            case RemoveOrphanFiles() | RemoveExpiredFiles() as action:
+                self._remove(hands, task, action, may_commit)
             case RestoreFiles() as action:
                 self._restore(hands, action, may_commit)
                 if (left := self._not_back(action)) is not None:
@@ -142,11 +143,11 @@ class Remover:
         tally = self._store.count_intents(run_id)
         return tally[IntentState.QUARANTINED], tally[IntentState.PURGED]
 
-    def _remove(self, hands: StorageClients, task: Task, may_commit: MayGoOn) -> None:
+    def _remove(self, hands: StorageClients, task: Task, action: _Removal, may_commit: MayGoOn) -> None:
         seen: set[LatelyEnded] = set()
         self._require_grace(task, seen)
         with hands.lock:
-            total = self._begun(hands, task)
+            total = self._begun(hands, task, action)
 
         def may_go_on() -> None:
             self._require_grace(task, seen)
@@ -318,9 +319,8 @@ class Remover:
     def _hands_of(self, run_id: str) -> StorageClients:
         return self.of(self._store.run(run_id).table_name.catalog)
 
-    def _begun(self, hands: StorageClients, task: Task) -> int:
+    def _begun(self, hands: StorageClients, task: Task, action: _Removal) -> int:
         """Write down what a task intends, unless an attempt before this one did so; how many files there are."""
-        action = _action(task)
         with suppress(NotFound):
             self._store.run(task.task_id)
             return len(action.files)
@@ -367,7 +367,7 @@ class Remover:
         return None
 
 
-def _doubtful(action: RemoveOrphanFiles | RemoveExpiredFiles) -> int:
+def _doubtful(action: _Removal) -> int:
     """How many files a person must have seen; by their names once more, whatever the plan says of them."""
     if isinstance(action, RemoveExpiredFiles):
         return 0
@@ -391,9 +391,3 @@ def _restored(tally: Mapping[IntentState, IntentCount]) -> Reason:
     text = f"{wording.count(back.files, 'file')} ({wording.size(back.bytes)}) put back"
     text += f", {gone.files:,} had been purged" if gone.files else ""
     return Reason("verified", text, figures)
-
-
-def _action(task: Task) -> RemoveOrphanFiles | RemoveExpiredFiles:
-    if not isinstance(task.action, RemoveOrphanFiles | RemoveExpiredFiles):
-        raise TypeError(f"task {task.task_id} removes no files")
-    return task.action

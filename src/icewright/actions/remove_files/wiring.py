@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from icewright.actions.remove_files.clock_watch import ClockWatch
+from icewright.actions.remove_files.current_facts import PlaceOf
 from icewright.actions.remove_files.deleter import Deleter
 from icewright.actions.remove_files.expired_files import ExpiredDoors, ExpiredFilesPlanner
 from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
@@ -20,7 +21,7 @@ from icewright.model.iceberg.names import TableId, TableName
 from icewright.model.iceberg.objects import prefix_of
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import GoneUuid
-from icewright.ownership.needed_files import OtherTables, TableNeeds
+from icewright.ownership.needed_files import NeedsOf, OtherTables, TableNeeds
 from icewright.ownership.registry import Registry
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
@@ -140,28 +141,17 @@ def _hands(
     }
     others = OtherTables(registry.users_now, readers)
     declared = GoneUuids(registry)
-    deleter = Deleter(
-        ports.store,
-        own.objects,
-        own.quarantine,
-        needs,
-        lambda name: declared.place_of(name, own.files, own.objects, uuids),
-        others,
-        aliases=aliases,
-        graces_since=watch.graces_since,
-    )
+
+    def deleter(asks: NeedsOf, place: PlaceOf) -> Deleter:
+        since = watch.graces_since
+        return Deleter(
+            ports.store, own.objects, own.quarantine, asks, place, others, aliases=aliases, graces_since=since
+        )
+
     gone = GoneTables(needs, registry.users_now, lambda uuid: registry.book().withdrawn(uuid))
-    of_gone = Deleter(
-        ports.store,
-        own.objects,
-        own.quarantine,
-        gone.needs,
-        gone.place,
-        others,
-        aliases=aliases,
-        graces_since=watch.graces_since,
-    )
-    return StorageClients(deleter, needs, own.files, OfGone(of_gone, gone))
+    of_gone = OfGone(deleter(gone.needs, gone.place), gone)
+    its_own = deleter(needs, lambda name: declared.place_of(name, own.files, own.objects, uuids))
+    return StorageClients(its_own, needs, own.files, of_gone)
 
 
 def sleep_ms(wait_ms: int) -> None:

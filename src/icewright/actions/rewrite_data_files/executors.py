@@ -338,8 +338,7 @@ def table_obstacle(
 def _schema_obstacle(metadata: TableMetadata, access: WorkerAccess) -> Reason | None:
     if all(schema.schema_id != metadata.current_schema_id for schema in metadata.schemas):
         return Reason("schema-missing", f"the metadata does not have its current schema {metadata.current_schema_id}")
-    reason = neither(table_executors(metadata, access))
-    return None if reason is None else Reason(reason.code, reason.text)
+    return neither(table_executors(metadata, access))
 
 
 def _writer_obstacle(metadata: TableMetadata) -> Reason | None:

@@ -9,8 +9,7 @@ bounds may be wrong. Those of one data file are told by its path in any partitio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.core import wording
 from icewright.core.reasons import Reason
@@ -29,18 +28,13 @@ from icewright.model.policy.policy import Policy
 from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.procedure_call import procedure_call
+from icewright.plans.standalone_plan import Decided
 
 _NEVER: Final = 1 << 63
 """Above all sequence numbers: that of the oldest data file where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class DanglingDecision:
-    """What dangling deletes should be removed, and why; no action where there are none."""
-
-    reason: Reason
-    action: RemoveDanglingDeletes | None = None
-    prediction: RemoveDanglingDeletesPrediction | None = None
+DanglingDecision: TypeAlias = Decided[RemoveDanglingDeletes, RemoveDanglingDeletesPrediction]
 
 
 def plan_dangling(
@@ -57,23 +51,23 @@ def plan_dangling(
     obstacle = manifests_obstacle(metadata, policy)
     obstacle = obstacle or branch_obstacle(metadata, policy, observation.observed_at)
     if obstacle is not None or metadata.current_snapshot_id is None:
-        return DanglingDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
+        return Decided(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     if not deletes:
-        return DanglingDecision(Reason("no-delete-files", "nothing to do: the table has no delete files"))
+        return Decided(Reason("no-delete-files", "nothing to do: the table has no delete files"))
     oldest = Oldest(metadata, deletes)
     for file in data_files():
         oldest.add(file)
     found = [delete for delete in deletes if oldest.dangles(delete)]
     if not found:
         text = f"nothing to do: each of its {wording.count(len(deletes), 'delete file')} applies to a live data file"
-        return DanglingDecision(Reason("none-dangling", text, {"deletes": len(deletes)}))
+        return Decided(Reason("none-dangling", text, {"deletes": len(deletes)}))
     found.sort(key=lambda one: (one.data_sequence_number, one.path, one.content_offset or 0))
     chosen = tuple(found[:DANGLING_MAX])
     before = delete_costs(metadata, deletes, data_files())
     after = DeleteCosts(before.listed - len(chosen), before.opened, before.opened_bytes)
     action = RemoveDanglingDeletes(metadata.current_snapshot_id, chosen)
     prediction = RemoveDanglingDeletesPrediction(before, after, _call(metadata))
-    return DanglingDecision(_why(action, len(deletes), len(found)), action, prediction)
+    return Decided(_why(action, len(deletes), len(found)), action, prediction)
 
 
 class Oldest:

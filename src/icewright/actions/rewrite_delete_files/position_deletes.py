@@ -8,7 +8,7 @@ dangles is none of this (:mod:`icewright.actions.rewrite_delete_files.dangling_d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from icewright.core import wording
@@ -35,6 +35,7 @@ from icewright.model.policy.policy import Policy
 from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.procedure_call import procedure_call
+from icewright.plans.standalone_plan import Decided
 
 Scope: TypeAlias = tuple[Partition, str | None]
 """A partition, and the one data file that deletes are for, None where they may be for any of it."""
@@ -43,13 +44,7 @@ _LARGE: Final = 0.75
 """A delete file of this share of the most that a group may have is left alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class PositionDeletesDecision:
-    """Which position delete files should be written anew, and why; no action where none should."""
-
-    reason: Reason
-    action: RewritePositionDeletes | None = None
-    prediction: RewritePositionDeletesPrediction | None = None
+PositionDeletesDecision: TypeAlias = Decided[RewritePositionDeletes, RewritePositionDeletesPrediction]
 
 
 def plan_position_deletes(
@@ -66,21 +61,19 @@ def plan_position_deletes(
     obstacle = manifests_obstacle(metadata, policy) or _obstacle(observation)
     obstacle = obstacle or branch_obstacle(metadata, policy, observation.observed_at)
     if obstacle is not None or metadata.current_snapshot_id is None:
-        return PositionDeletesDecision(
-            obstacle or Reason("no-snapshots", "nothing has been committed to the table yet")
-        )
+        return Decided(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     scopes = _scopes(metadata, deletes)
     targets = _targets(scopes, data_files())
     found = [group for scope in scopes for group in _groups(metadata, scope, scopes[scope], targets.get(scope, []))]
     if not found:
         text = "nothing to do: no reader opens several position delete files where one would do"
-        return PositionDeletesDecision(Reason("position-deletes-in-order", text, {"deletes": len(deletes)}))
+        return Decided(Reason("position-deletes-in-order", text, {"deletes": len(deletes)}))
     chosen = tuple(replace(group, group_id=number) for number, group in enumerate(_within_limits(found)))
     action = RewritePositionDeletes(metadata.current_snapshot_id, chosen)
     before = delete_costs(metadata, deletes, data_files())
     call = procedure_call(metadata.name, "rewrite_position_delete_files")
     prediction = RewritePositionDeletesPrediction(before, _after(before, chosen), call)
-    return PositionDeletesDecision(_why(action, prediction, len(found)), action, prediction)
+    return Decided(_why(action, prediction, len(found)), action, prediction)
 
 
 def saved(group: DeleteGroup) -> int:

@@ -6,94 +6,76 @@ too few would make deletes look as if nobody needed them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from icewright.actions.rewrite_delete_files.check_dangling import dangling_violations
 from icewright.actions.rewrite_delete_files.check_position_deletes import position_deletes_violations
-from icewright.actions.rewrite_delete_files.dangling_deletes import DanglingDecision, plan_dangling
-from icewright.actions.rewrite_delete_files.position_deletes import PositionDeletesDecision, plan_position_deletes
-from icewright.core.clock import Clock, Ids
+from icewright.actions.rewrite_delete_files.dangling_deletes import plan_dangling
+from icewright.actions.rewrite_delete_files.position_deletes import plan_position_deletes
 from icewright.core.errors import Unreadable
+from icewright.model.actions.expire_snapshots import Hold
 from icewright.model.actions.rewrite_delete_files import (
     RemoveDanglingDeletes,
+    RemoveDanglingDeletesPrediction,
     RemoveDanglingDeletesRequest,
     RewritePositionDeletes,
+    RewritePositionDeletesPrediction,
     RewritePositionDeletesRequest,
 )
 from icewright.model.iceberg.files import DataFile, DeleteFile, Partition
-from icewright.model.iceberg.tables import TableMetadata
 from icewright.model.plans.observation import Observation
-from icewright.model.plans.plans import Plan
-from icewright.model.policy.policy import Mode, Policy
+from icewright.model.policy.policy import Mode
 from icewright.observation.access import assumed
-from icewright.observation.observer import Observer
-from icewright.plans.standalone_plan import build_standalone_plan
+from icewright.plans.action_types import Planned, Planning
+from icewright.plans.check_table import Wrong
+from icewright.plans.standalone_plan import keep_decided
 
 _File = TypeVar("_File", DataFile, DeleteFile)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A plan, and what its checker finds wrong with it."""
+def plan_asked(
+    planner: Planning,
+    observation: Observation,
+    asked: RemoveDanglingDeletesRequest | RewritePositionDeletesRequest,
+    _holds: Sequence[Hold],
+) -> Planned:
+    """What should be done to a table's delete files, for a person who asks for it.
 
-    plan: Plan
-    violations: tuple[tuple[str, str], ...]
+    Raises ``PlanRejected``, and :class:`Unreadable` where not all of its files were read.
+    """
+    metadata, policy = observation.metadata, planner.policy(observation.metadata)
+    seen = assumed(observation) if policy.mode is Mode.OBSERVE else observation
+    decide = plan_dangling if isinstance(asked, RemoveDanglingDeletesRequest) else plan_position_deletes
+    decision = decide(seen, policy, tuple(_delete_files(planner, seen)), lambda: _data_files(planner, seen))
+    deletes, files = _delete_files(planner, seen), _data_files(planner, seen)
+    wrong: Iterable[Wrong] = ()
+    match decision.action, decision.prediction:
+        case RemoveDanglingDeletes() as action, RemoveDanglingDeletesPrediction() as said:
+            wrong = dangling_violations(action, said, seen, policy, deletes, files)
+        case RewritePositionDeletes() as action, RewritePositionDeletesPrediction() as said:
+            wrong = position_deletes_violations(action, said, seen, policy, deletes, files)
+    return Planned(keep_decided(planner, metadata, policy, decision, wrong, asked=True), observation, policy)
 
 
-class DeletePlanner:
-    """Plans work on delete files, for a person who asks for it."""
+def _data_files(planner: Planning, observation: Observation) -> Iterator[DataFile]:
+    """All live data files, manifest by manifest."""
+    metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+    if snapshot is not None:
+        said = sum(its.counts.data_files for its in observation.inventory.partitions)
+        catalog = planner.catalog(metadata.name.catalog)
+        files = catalog.data_files(metadata, snapshot, observation.inventory.manifests, _partitions(observation))
+        yield from _counted(files, said, "data files")
 
-    def __init__(self, observer: Observer, clock: Clock, ids: Ids, policy: Callable[[TableMetadata], Policy]) -> None:
-        self._observer, self._clock, self._ids, self._policy = observer, clock, ids, policy
 
-    def plan_asked(
-        self, observation: Observation, asked: RemoveDanglingDeletesRequest | RewritePositionDeletesRequest
-    ) -> Checked:
-        """What should be done to a table's delete files.
-
-        Raises :class:`Unreadable` where not all of its files were read.
-        """
-        policy = self._policy(observation.metadata)
-        if policy.mode is Mode.OBSERVE:
-            observation = assumed(observation)
-        decide = plan_dangling if isinstance(asked, RemoveDanglingDeletesRequest) else plan_position_deletes
-        decision = decide(
-            observation, policy, tuple(self._delete_files(observation)), lambda: self._data_files(observation)
-        )
-        plan = build_standalone_plan(
-            self._ids.new("plan"), observation.metadata, policy, decision, self._clock.now(), asked=True
-        )
-        deletes, files = self._delete_files(observation), self._data_files(observation)
-        match decision:
-            case DanglingDecision(action=RemoveDanglingDeletes() as action, prediction=prediction) if prediction:
-                wrong = dangling_violations(action, prediction, observation, policy, deletes, files)
-            case PositionDeletesDecision(action=RewritePositionDeletes() as action, prediction=prediction) if (
-                prediction
-            ):
-                wrong = position_deletes_violations(action, prediction, observation, policy, deletes, files)
-            case _:
-                return Checked(plan, ())
-        return Checked(plan, tuple(wrong))
-
-    def _data_files(self, observation: Observation) -> Iterator[DataFile]:
-        """All live data files, manifest by manifest."""
-        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
-        if snapshot is not None:
-            said = sum(its.counts.data_files for its in observation.inventory.partitions)
-            catalog = self._observer.catalog(metadata.name.catalog)
-            files = catalog.data_files(metadata, snapshot, observation.inventory.manifests, _partitions(observation))
-            yield from _counted(files, said, "data files")
-
-    def _delete_files(self, observation: Observation) -> Iterator[DeleteFile]:
-        """All live delete files, manifest by manifest."""
-        metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
-        if snapshot is not None:
-            said = sum(its.counts.delete_files for its in observation.inventory.partitions)
-            catalog = self._observer.catalog(metadata.name.catalog)
-            files = catalog.delete_files(metadata, snapshot, observation.inventory.manifests, _partitions(observation))
-            yield from _counted(files, said, "delete files")
+def _delete_files(planner: Planning, observation: Observation) -> Iterator[DeleteFile]:
+    """All live delete files, manifest by manifest."""
+    metadata, snapshot = observation.metadata, observation.metadata.current_snapshot
+    if snapshot is not None:
+        said = sum(its.counts.delete_files for its in observation.inventory.partitions)
+        catalog = planner.catalog(metadata.name.catalog)
+        files = catalog.delete_files(metadata, snapshot, observation.inventory.manifests, _partitions(observation))
+        yield from _counted(files, said, "delete files")
 
 
 def _partitions(observation: Observation) -> frozenset[Partition]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.actions.rewrite_manifests.classes import KnownClass, KnownManifest, known_classes
 from icewright.actions.rewrite_manifests.settings import MIN_COUNT_KEY, TARGET_SIZE_KEY
@@ -43,6 +43,7 @@ from icewright.model.policy.policy import Policy
 from icewright.plans.branches import branch_obstacle
 from icewright.plans.eligibility import manifests_obstacle
 from icewright.plans.procedure_call import procedure_call
+from icewright.plans.standalone_plan import Decided
 
 OVERSIZED: Final = 2
 """A manifest of more than so many times the target size is split."""
@@ -60,13 +61,7 @@ MS_AN_ENTRY: Final = 0.5
 """About what reading, writing and reading back one entry takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestsDecision:
-    """What should be done to a table's manifests, and why; no action where nothing should."""
-
-    reason: Reason
-    action: RewriteManifests | None = None
-    prediction: RewriteManifestsPrediction | None = None
+ManifestsDecision: TypeAlias = Decided[RewriteManifests, RewriteManifestsPrediction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +109,16 @@ def plan_manifests(
     metadata = observation.metadata
     obstacle = manifests_obstacle(metadata, policy) or branch_obstacle(metadata, policy, now)
     if obstacle is not None or metadata.current_snapshot_id is None:
-        return ManifestsDecision(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
+        return Decided(obstacle or Reason("no-snapshots", "nothing has been committed to the table yet"))
     wanted = set(observation.inventory.manifests)
     known = {summary.key: summary for summary in summaries if summary.key in wanted}
     if len(known) < len(wanted):
         said = wording.count(len(wanted) - len(known), "of its manifests is", "of its manifests are")
-        return ManifestsDecision(Reason("inventory-behind", f"nothing to do: {said} not known yet"))
+        return Decided(Reason("inventory-behind", f"nothing to do: {said} not known yet"))
     classes = known_classes(metadata, known.values())
     choices = _choices(classes, policy, _entries_max(observation, policy, now))
     if not choices:
-        return ManifestsDecision(_nothing(classes, policy))
+        return Decided(_nothing(classes, policy))
     action = RewriteManifests(
         base_snapshot_id=metadata.current_snapshot_id,
         causes=tuple(cause for cause in ManifestCause if any(cause in choice.causes for choice in choices)),
@@ -143,7 +138,7 @@ def plan_manifests(
         opened=tuple(choice.opened() for choice in choices),
         call=manifests_call(metadata, action),
     )
-    return ManifestsDecision(_why(action, prediction), action, prediction)
+    return Decided(_why(action, prediction), action, prediction)
 
 
 def _choices(classes: Sequence[KnownClass], policy: Policy, entries_max: int) -> list[_Choice]:

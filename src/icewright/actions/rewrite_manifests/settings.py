@@ -20,24 +20,23 @@ MANIFEST_SETTINGS: Final = (
         "manifest_target_size_bytes",
         whole_number(1),
         8 << 20,
-        BYTES,
         "Size of the manifests that writers and `rewrite_manifests` aim at: Iceberg's own property and default.",
+        BYTES,
     ),
     Setting(
         MIN_COUNT_KEY,
         "manifest_min_count",
         whole_number(2, _INT_MAX),
         100,
-        f"a whole number, 2 to {_INT_MAX}",
         "Small manifests that pile up before they are merged, by writers or by `rewrite_manifests`: Iceberg's own "
         "property and default.",
+        f"a whole number, 2 to {_INT_MAX}",
     ),
     Setting(
         MERGE_KEY,
         "manifest_merge",
         yes_or_no,
         True,
-        "true or false",
         "Whether writers that do not append fast merge manifests themselves: Iceberg's own property and default. "
         "`rewrite_manifests` does so in either case.",
     ),
@@ -46,7 +45,6 @@ MANIFEST_SETTINGS: Final = (
         "rewrites_manifests",
         yes_or_no,
         False,
-        "true or false",
         "Rewrite manifests in mode `auto`, once an hour at most, where one of the three causes applies and it helps: "
         "after work on data files, unless planning is in danger. [More](rewrite-manifests.md).",
     ),
@@ -55,7 +53,6 @@ MANIFEST_SETTINGS: Final = (
         "rewrite_manifests_min_gain",
         ratio,
         0.5,
-        "a number above 0, at most 1",
         "What share of the small manifests, or of those that a query for one partition opens, a rewrite must replace "
         "to be worth it. [More](rewrite-manifests.md).",
     ),

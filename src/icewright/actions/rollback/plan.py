@@ -7,9 +7,8 @@ that was committed before an instant (``SetSnapshotOperation`` of Iceberg 1.12).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeAlias
 
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -22,19 +21,14 @@ from icewright.model.policy.policy import Policy
 from icewright.plans.consumers import declared_consumers, flink_sinks
 from icewright.plans.eligibility import recovery_obstacle
 from icewright.plans.procedure_call import procedure_call
+from icewright.plans.standalone_plan import Decided
 
 _NAMED_MAX: Final = 10
 _WRITERS_MAX: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackDecision:
-    """What is done; nothing without an ``action``. ``notes`` are what depends on what ``main`` leaves."""
-
-    action: Rollback | None
-    reason: Reason
-    notes: tuple[Reason, ...] = ()
-    prediction: RollbackPrediction | None = None
+RollbackDecision: TypeAlias = Decided[Rollback, RollbackPrediction]
+"""``notes`` are what depends on what ``main`` leaves."""
 
 
 def decide_rollback(
@@ -52,14 +46,14 @@ def decide_rollback(
     obstacle = recovery_obstacle(metadata, policy)
     current = metadata.current_snapshot
     if obstacle is not None or current is None:
-        return RollbackDecision(None, obstacle or Reason("no-snapshots", "nothing was committed to the table yet"))
+        return Decided(obstacle or Reason("no-snapshots", "nothing was committed to the table yet"))
     lineage = metadata.ancestors()
     target = _at(lineage, to_snapshot) if to_snapshot is not None else _before(lineage, to_time)
     if target is None:
-        return RollbackDecision(None, _no_target(metadata, lineage, to_snapshot))
+        return Decided(_no_target(metadata, lineage, to_snapshot))
     if target == current:
         text = f"main is at snapshot {current.snapshot_id} already"
-        return RollbackDecision(None, Reason("there-already", text))
+        return Decided(Reason("there-already", text))
     lost = lineage[: lineage.index(target)]
     action = Rollback(current.snapshot_id, target.snapshot_id)
     undo = (
@@ -68,13 +62,13 @@ def decide_rollback(
     )
     said = f"main set back from snapshot {current.snapshot_id} to {target.snapshot_id}"
     text = f"{said}, of {wording.instant(target.committed_at)}; {wording.count(len(lost), 'commit')} lost"
-    return RollbackDecision(
-        action,
+    return Decided(
         Reason("rollback", text, {"snapshots": len(lost)}),
-        tuple(_depending(metadata, lost, holds)),
+        action,
         RollbackPrediction(
             target.committed_at, len(lost), commits_of(lost), is_forward=False, call=_call(metadata, action), undo=undo
         ),
+        tuple(_depending(metadata, lost, holds)),
     )
 
 
@@ -83,13 +77,12 @@ def decide_forward(task_id: str, done: Rollback, metadata: TableMetadata, policy
     action = Rollback(done.snapshot_id, done.base_snapshot_id, task_id)
     reason = recovery_obstacle(metadata, policy) or rollback_conflict(action, metadata)
     if reason is not None:
-        return RollbackDecision(None, reason)
+        return Decided(reason)
     back = [*takewhile(lambda one: one.snapshot_id != done.snapshot_id, metadata.ancestors(action.snapshot_id))]
     text = f"main set forward again from snapshot {action.base_snapshot_id} to {action.snapshot_id}"
-    return RollbackDecision(
-        action,
+    return Decided(
         Reason("undo", f"{text}; {wording.count(len(back), 'commit')} back", {"snapshots": len(back)}),
-        (),
+        action,
         RollbackPrediction(
             back[0].committed_at,
             len(back),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from icewright.core import wording
 from icewright.inventory.applied_deletes import DeleteIndex
@@ -24,20 +24,14 @@ from icewright.model.iceberg.tables import Json, Operation, RefKind, Schema, Sna
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import encryption_obstacle, recovery_obstacle
+from icewright.plans.standalone_plan import Decided
 
 _PROMOTED: Final = frozenset({("int", "long"), ("float", "double")})
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
-_NAMED_MAX: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class DataUndoDecision:
-    """What is done; nothing without an ``action``. ``notes`` say how the new rows differ from those that expired."""
-
-    action: UndoExpireData | None
-    reason: Reason
-    notes: tuple[Reason, ...] = ()
-    prediction: UndoExpireDataPrediction | None = None
+DataUndoDecision: TypeAlias = Decided[UndoExpireData, UndoExpireDataPrediction]
+"""``notes`` say how the new rows differ from those that expired."""
 
 
 def frame_of(task_id: str, expiry: ExpireData, made: Snapshot, metadata: TableMetadata) -> UndoExpireData | Reason:
@@ -140,10 +134,10 @@ def plan_data_undo(
     groups: list[FileGroup] = []
     for partition in expiry.partitions:
         for some in _packed(partition.files, policy.target_file_size_bytes):
-            inputs = [found[file.path] for file in some if _is(file, partition, found.get(file.path))]
+            inputs = [found[file.path] for file in some if file.is_still(found.get(file.path), partition.partition)]
             if len(inputs) < len(some):
                 text = f"a file of {partition.path or 'the table'} was not there, right before it, as it was planned"
-                return DataUndoDecision(None, Reason("files-changed", text))
+                return Decided(Reason("files-changed", text))
             groups.append(_group(len(groups), partition, inputs, index, frame.spec_id))
     action = replace(frame, groups=tuple(groups))
     added = tuple(_added(schema_then(frame, metadata).fields, metadata.schema.fields))
@@ -158,9 +152,8 @@ def plan_data_undo(
         added_columns=added,
         is_moved=any(group.output_spec_id is not None for group in groups),
     )
-    return DataUndoDecision(
-        action, _reason(prediction), tuple(_notes(prediction, _changes_since(frame, metadata))), prediction
-    )
+    notes = tuple(_notes(prediction, _changes_since(frame, metadata)))
+    return Decided(_reason(prediction), action, prediction, notes)
 
 
 def _packed(files: Sequence[ExpiringFile], size_bytes: int) -> Iterator[list[ExpiringFile]]:
@@ -173,23 +166,6 @@ def _packed(files: Sequence[ExpiringFile], size_bytes: int) -> Iterator[list[Exp
         some.append(file)
     if some:
         yield some
-
-
-def _is(planned: ExpiringFile, partition: ExpiringPartition, found: DataFile | None) -> bool:
-    """Whether a file is the one that expired: a path may have been used again."""
-    return found is not None and (
-        found.partition,
-        found.size_bytes,
-        found.record_count,
-        found.data_sequence_number,
-        found.file_format,
-    ) == (
-        partition.partition,
-        planned.size_bytes,
-        planned.record_count,
-        planned.data_sequence_number,
-        planned.file_format,
-    )
 
 
 def _group(
@@ -287,9 +263,7 @@ def _changes_since(frame: UndoExpireData, metadata: TableMetadata) -> int:
 
 def _notes(said: UndoExpireDataPrediction, changes: int) -> Iterator[Reason]:
     if said.added_columns:
-        named = ", ".join(wording.name(name) for name in said.added_columns[:_NAMED_MAX])
-        more = len(said.added_columns) - _NAMED_MAX
-        named += f" and {more:,} more" if more > 0 else ""
+        named = wording.shortened([wording.name(name) for name in said.added_columns])
         yield Reason("columns-added", f"columns that came since have no values in them, but their defaults: {named}")
     if said.is_moved:
         yield Reason("spec-changed", "they are written to partitions of the current spec, which is another one now")

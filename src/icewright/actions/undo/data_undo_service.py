@@ -17,6 +17,7 @@ from icewright.model.actions.expire_data import ExpireData
 from icewright.model.iceberg.files import DataFile
 from icewright.model.iceberg.tables import Snapshot, TableMetadata
 from icewright.model.policy.policy import Policy
+from icewright.plans.standalone_plan import Decided
 
 
 def decide_data_undo(
@@ -28,11 +29,11 @@ def decide_data_undo(
     """
     frame = frame_of(task_id, expiry, made, metadata)
     if isinstance(frame, Reason):
-        return DataUndoDecision(None, frame)
+        return Decided(frame)
     base, current = metadata.snapshot(frame.base_snapshot_id), metadata.current_snapshot
     obstacle = data_undo_obstacle(frame, metadata, policy)
     if obstacle is not None or base is None or current is None:
-        return DataUndoDecision(None, obstacle or Reason("base-gone", "the snapshot right before it has expired"))
+        return Decided(obstacle or Reason("base-gone", "the snapshot right before it has expired"))
     partitions = frozenset(each.partition for each in expiry.partitions)
 
     def files(at: Snapshot) -> Iterator[DataFile]:
@@ -40,6 +41,6 @@ def decide_data_undo(
 
     there = still_there(expiry, files(current))
     if there is not None:
-        return DataUndoDecision(None, there)
+        return Decided(there)
     deletes = catalog.delete_files(metadata, base, catalog.manifests(metadata, base), partitions)
     return plan_data_undo(frame, expiry, files(base), deletes, metadata, policy)

@@ -7,8 +7,8 @@ cannot be read as it was (another schema under the same id, say) refuses all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import TypeAlias
 
 from icewright.core import wording
 from icewright.core.times import Instant
@@ -19,18 +19,10 @@ from icewright.model.iceberg.writer_settings import encryption_property
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import Policy
 from icewright.plans.eligibility import recovery_obstacle
+from icewright.plans.standalone_plan import Decided
 
-_NAMED_MAX: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class UndoDecision:
-    """What comes back; nothing without an ``action``. ``notes`` are what does not, and why."""
-
-    action: UndoExpiry | None
-    reason: Reason
-    notes: tuple[Reason, ...] = ()
-    prediction: UndoExpiryPrediction | None = None
+UndoDecision: TypeAlias = Decided[UndoExpiry, UndoExpiryPrediction]
+"""``notes`` are what does not come back, and why."""
 
 
 def decide_undo(
@@ -58,19 +50,19 @@ def decide_undo(
     )
     obstacle = recovery_obstacle(now, policy) or not_kept(expiry, kept) or undo_conflict(action, kept, now)
     if obstacle is not None:
-        return UndoDecision(None, obstacle, tuple(notes))
+        return Decided(obstacle, notes=tuple(notes))
     if there := len(kept.snapshots) - len(gone):
         text = f"{wording.count(there, 'snapshot')} of it {'is' if there == 1 else 'are'} in the table already"
         notes.append(Reason("there-already", text, {"snapshots": there}))
     if not action.snapshot_ids and not action.refs:
-        return UndoDecision(None, Reason("nothing-to-undo", "nothing to do: nothing of it is missing"), tuple(notes))
+        return Decided(Reason("nothing-to-undo", "nothing to do: nothing of it is missing"), notes=tuple(notes))
     prediction = UndoExpiryPrediction(
         snapshots_before=len(now.snapshots),
         snapshots_after=len(ids),
         refs_back=tuple(ref.name for ref in refs),
         until=until,
     )
-    return UndoDecision(action, _reason(action), tuple(notes), prediction)
+    return Decided(_reason(action), action, prediction, tuple(notes))
 
 
 def _refs(kept: TableMetadata, now: TableMetadata, ids: set[int]) -> tuple[list[Ref], list[Reason]]:
@@ -98,9 +90,7 @@ def _refs(kept: TableMetadata, now: TableMetadata, ids: set[int]) -> tuple[list[
 def _reason(action: UndoExpiry) -> Reason:
     text = f"{wording.count(len(action.snapshot_ids), 'snapshot')} of task {action.undone_task_id} put back"
     if action.refs:
-        names = ", ".join(wording.name(ref.name) for ref in action.refs[:_NAMED_MAX])
-        more = len(action.refs) - _NAMED_MAX
-        text += f"; refs: {names}" + (f" and {more:,} more" if more > 0 else "")
+        text += f"; refs: {wording.shortened([wording.name(ref.name) for ref in action.refs])}"
     return Reason("undo", text, {"snapshots": len(action.snapshot_ids), "refs": len(action.refs)})
 
 

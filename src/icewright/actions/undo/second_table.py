@@ -26,6 +26,7 @@ from icewright.model.iceberg.writer_settings import encryption_property
 from icewright.model.plans.plans import Reason
 from icewright.model.policy.policy import MODE_KEY, Mode, Policy
 from icewright.plans.eligibility import recovery_obstacle
+from icewright.plans.standalone_plan import Decided
 
 _GC: Final = "gc.enabled"
 FIRST_GUARD: Final[Mapping[str, str]] = MappingProxyType({_GC: "false"})
@@ -104,10 +105,10 @@ def decide_second(
     )
     obstacle = recovery_obstacle(now, policy) or not_kept(expiry, kept) or second_conflict(kept, now, before, there)
     if obstacle is not None:
-        return UndoDecision(None, obstacle)
+        return Decided(obstacle)
     name = wording.cut(str(second.name))
     if there is not None and is_guarded(now, there):
-        return UndoDecision(None, Reason("nothing-to-undo", f"nothing to do: it is registered as {name} already"))
+        return Decided(Reason("nothing-to-undo", f"nothing to do: it is registered as {name} already"))
     whole = there or before or kept
     prediction = UndoExpiryPrediction(
         snapshots_before=len(now.snapshots),
@@ -118,7 +119,7 @@ def decide_second(
     )
     text = f"{wording.count(len(ages), 'snapshot')} of task {task_id} as a second table, {name}"
     figures = {"snapshots": len(ages), "refs": len(action.refs)}
-    return UndoDecision(action, Reason("undo-beside", text, figures), _notes(now.name, second.name), prediction)
+    return Decided(Reason("undo-beside", text, figures), action, prediction, _notes(now.name, second.name))
 
 
 def _notes(first: TableName, second: TableName) -> tuple[Reason, ...]:

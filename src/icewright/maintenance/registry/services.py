@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from icewright.actions.compute_statistics import service as compute_statistics
+from icewright.actions.expire_data import service as expire_data
+from icewright.actions.expire_snapshots import service as expire_snapshots
+from icewright.actions.rewrite_delete_files import service as rewrite_delete_files
+from icewright.actions.rewrite_manifests import service as rewrite_manifests
+from icewright.actions.rollback import service as rollback
 from icewright.catalogs.port import Catalog
 from icewright.maintenance.dispatch.verification import Verification
 from icewright.maintenance.planner import Planner
@@ -50,41 +56,41 @@ _EXPIRE_SNAPSHOTS: Final = ActionType(
     rules.EXPIRE_SNAPSHOTS,
     Verification.expiry,
     UndoPlanner.expiry,
-    _asked(ExpireSnapshotsRequest, Planner.expiry_asked),
-    DueRule("Automatic expiry of snapshots", Planner.expiry_due),
+    _asked(ExpireSnapshotsRequest, expire_snapshots.plan_asked),
+    DueRule("Automatic expiry of snapshots", expire_snapshots.expiry_due),
 )
 _REWRITE_MANIFESTS: Final = ActionType(
     rules.REWRITE_MANIFESTS,
     Verification.manifests,
     _NO_ROW,
-    _asked(RewriteManifestsRequest, Planner.manifests_asked),
-    DueRule("Automatic rewrite of manifests", Planner.manifests_due),
+    _asked(RewriteManifestsRequest, rewrite_manifests.plan_asked),
+    DueRule("Automatic rewrite of manifests", rewrite_manifests.manifests_due),
 )
 _REMOVE_DANGLING_DELETES: Final = ActionType(
     rules.REMOVE_DANGLING_DELETES,
     Verification.deletes,
     _NO_ROW,
-    _asked(RemoveDanglingDeletesRequest, Planner.deletes_asked),
+    _asked(RemoveDanglingDeletesRequest, rewrite_delete_files.plan_asked),
 )
 _REWRITE_POSITION_DELETES: Final = ActionType(
     rules.REWRITE_POSITION_DELETES,
     Verification.deletes,
     _NO_ROW,
-    _asked(RewritePositionDeletesRequest, Planner.deletes_asked),
+    _asked(RewritePositionDeletesRequest, rewrite_delete_files.plan_asked),
 )
 _COMPUTE_STATISTICS: Final = ActionType(
     rules.COMPUTE_STATISTICS,
     Verification.statistics,
     never("it changed no row", "readers may ignore statistics, and expiry takes them away"),
-    _asked(ComputeStatisticsRequest, Planner.statistics_asked),
-    DueRule("Automatic statistics", Planner.statistics_due),
+    _asked(ComputeStatisticsRequest, compute_statistics.plan_asked),
+    DueRule("Automatic statistics", compute_statistics.statistics_due),
 )
 _EXPIRE_DATA: Final = ActionType(
     rules.EXPIRE_DATA,
     Verification.data,
     UndoPlanner.data,
-    _asked(ExpireDataRequest, Planner.data_asked),
-    DueRule("Automatic expiry of data", Planner.data_due),
+    _asked(ExpireDataRequest, expire_data.plan_asked),
+    DueRule("Automatic expiry of data", expire_data.data_due),
 )
 _UNDO_EXPIRE_DATA: Final = ActionType(
     rules.UNDO_EXPIRE_DATA,
@@ -93,7 +99,7 @@ _UNDO_EXPIRE_DATA: Final = ActionType(
 )
 _UNDO_EXPIRY: Final = ActionType(rules.UNDO_EXPIRY, Verification.expiry_undo, UndoPlanner.expiry_undo)
 _ROLLBACK: Final = ActionType(
-    rules.ROLLBACK, Verification.rollback, UndoPlanner.rollback, _asked(RollbackRequest, Planner.rollback_asked)
+    rules.ROLLBACK, Verification.rollback, UndoPlanner.rollback, _asked(RollbackRequest, rollback.plan_asked)
 )
 _REMOVE_ORPHAN_FILES: Final = ActionType(
     rules.REMOVE_ORPHAN_FILES,

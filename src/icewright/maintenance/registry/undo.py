@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from icewright.actions.expire_data.plan import by_hand
-from icewright.actions.rollback.plan import RollbackDecision, decide_forward, decide_rollback
-from icewright.actions.undo.data_undo_plan import DataUndoDecision
+from icewright.actions.rollback.plan import decide_forward, decide_rollback
 from icewright.actions.undo.data_undo_service import decide_data_undo
-from icewright.actions.undo.expiry_undo import UndoDecision, decide_undo
+from icewright.actions.undo.expiry_undo import decide_undo
 from icewright.actions.undo.second_tables_service import SecondTabler
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
@@ -21,20 +20,21 @@ from icewright.core.clock import Ids
 from icewright.core.errors import NotAllowed, TableReplaced
 from icewright.core.times import Instant
 from icewright.maintenance.registry.effects import snapshot_made_by
+from icewright.model.actions.actions import Action
 from icewright.model.actions.expire_data import ExpireData
 from icewright.model.actions.expire_snapshots import ExpireSnapshots
 from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
 from icewright.model.actions.rollback import Rollback
 from icewright.model.actions.undo import UNDO_WINDOW_MS, Kept, UndoExpiry
 from icewright.model.iceberg.tables import TableMetadata
-from icewright.model.plans.plans import Plan
+from icewright.model.plans.plans import Plan, Prediction
 from icewright.model.policy.policy import Policy
 from icewright.model.work.breaker import UNVERIFIED, VERIFICATION_FAILED
 from icewright.model.work.tasks import TERMINAL_STATES, Task, TaskState
 from icewright.observation.observer import Observer
 from icewright.plans.action_types import cannot_be_undone
 from icewright.plans.repository import keep_plan
-from icewright.plans.standalone_plan import build_standalone_plan
+from icewright.plans.standalone_plan import Decided, build_standalone_plan
 from icewright.ports.carriers import MayGoOn
 from icewright.ports.snapshot_expiry import SnapshotExpiry
 from icewright.ports.store import TableStore, TaskStore
@@ -107,7 +107,7 @@ class UndoPlanner:
         made, policy = snapshot_made_by(task, now), self._policy(now)
         if made is None:
             raise cannot_be_undone(task, "the snapshot that it made has expired", by_hand(task.task_id))
-        decision: RollbackDecision | DataUndoDecision
+        decision: Decided[Action, Prediction]
         if made == now.current_snapshot and made.parent_id is not None:
             decision = decide_rollback(now, policy, to_snapshot=made.parent_id)
         else:
@@ -134,11 +134,8 @@ class UndoPlanner:
         """Put back the files that it removed."""
         return self._doors.restore(task)
 
-    def _saved(
-        self, now: TableMetadata, policy: Policy, decision: UndoDecision | RollbackDecision | DataUndoDecision
-    ) -> Plan:
-        at = self._tasks.now()
-        plan = build_standalone_plan(self._ids.new("plan"), now, policy, decision, at, asked=True, notes=decision.notes)
+    def _saved(self, now: TableMetadata, policy: Policy, decision: Decided[Action, Prediction]) -> Plan:
+        plan = build_standalone_plan(self._ids.new("plan"), now, policy, decision, self._tasks.now(), asked=True)
         return keep_plan(self._tables, plan)
 
     def _open_until(self, task: Task) -> Instant:

@@ -15,7 +15,7 @@ from icewright.core.times import Instant
 from icewright.model.access.permissions import Permission
 from icewright.model.actions.traits import ON_MAIN, ActionTraits, TableSlot
 from icewright.model.actions.undo import UNDO_KEPT_MS
-from icewright.model.iceberg.files import FileFormat, Partition
+from icewright.model.iceberg.files import DataFile, FileFormat, Partition
 
 BUDGET_PERCENT: Final = 10
 """What share of a table's rows may expire in one run without a person who approves it."""
@@ -51,6 +51,14 @@ class ExpiringFile:
     record_count: int
     data_sequence_number: int
     file_format: FileFormat = FileFormat.PARQUET
+
+    def is_still(self, found: DataFile | None, partition: Partition) -> bool:
+        """Whether what is at its path is the same file, in this partition: a path may have been used again."""
+        if found is None:
+            return False
+        said = (partition, self.size_bytes, self.record_count, self.data_sequence_number, self.file_format)
+        seen = (found.size_bytes, found.record_count, found.data_sequence_number, found.file_format)
+        return said == (found.partition, *seen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +24,21 @@ _MS_PER_UNIT = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "m
 class Setting:
     """One setting. ``parse`` raises ``ValueError`` for text that is not ``allowed``.
 
-    ``field`` is the attribute of :class:`~icewright.model.policy.policy.Policy` that it fills.
+    ``field`` is the attribute of :class:`~icewright.model.policy.policy.Policy` that it fills, and ``takes`` what is
+    allowed where ``parse`` alone does not tell.
     """
 
     key: str
     field: str
     parse: Callable[[str], Any]
     default: Any
-    allowed: str
     doc: str
+    takes: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """What may be set, in words."""
+        return self.takes or _ALLOWED[self.parse]
 
 
 def whole_number(least: int, most: int = _LONG_MAX) -> Callable[[str], int]:
@@ -91,8 +97,13 @@ class DurationWithin:
 
 
 DURATIONS = "an ISO-8601 duration in weeks, or days, hours, minutes and seconds (PT2H, P1DT12H)"
-NUMBERS = "a number in plain digits, below 1000000000 (0.05)"
 BYTES = "a whole number of bytes, at least 1, in digits alone (536870912)"
+_ALLOWED: Mapping[Callable[[str], Any], str] = {
+    duration_ms: DURATIONS,
+    number: "a number in plain digits, below 1000000000 (0.05)",
+    ratio: "a number above 0, at most 1",
+    yes_or_no: "true or false",
+}
 
 
 def value_text(setting: Setting, value: Any) -> str:

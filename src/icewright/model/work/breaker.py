@@ -173,25 +173,25 @@ BREAKER_SETTINGS: Final = (
         "breaker_conflicts",
         whole_number(1, THRESHOLD_MAX),
         5,
-        _AT_LEAST_ONE,
         "So many tasks of one kind that met other commits, none in between that succeeded, park that kind of work on "
         "the table. [More](operations.md#parked).",
+        _AT_LEAST_ONE,
     ),
     Setting(
         "icewright.breaker.failures",
         "breaker_failures",
         whole_number(1, THRESHOLD_MAX),
         5,
-        _AT_LEAST_ONE,
         "The same of tasks that failed from one [cause](operations.md#what-is-tried-again). As many as the greater of "
         "both from several causes do so as well.",
+        _AT_LEAST_ONE,
     ),
     Setting(
         "icewright.breaker.park-for",
         "parked_ms",
         DurationWithin(60_000, 30 * 86_400_000),
         86_400_000,
-        "an ISO-8601 duration, PT1M to P30D",
         "For how long. The next task then has one try, which closes the breaker or opens it again.",
+        "an ISO-8601 duration, PT1M to P30D",
     ),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from icewright.core.errors import InvalidResourceGroup
 from icewright.model.policy.policy import RealTime
 from icewright.model.policy.resource_groups import DEFAULT_GROUP, ResourceGroup
-from icewright.model.policy.setting_values import DURATIONS, Setting, duration_ms, whole_number
+from icewright.model.policy.setting_values import Setting, duration_ms, whole_number
 
 GROUP_KEY: Final = "icewright.resource-group"
 PRIORITY_KEY: Final = "icewright.priority"
@@ -37,33 +37,32 @@ QUEUE_SETTINGS: Final = (
         "resource_group",
         _group,
         DEFAULT_GROUP,
-        "the name of a resource group: letters, digits, _, . and -",
         "To which [resource group](queue.md#resource-groups) the table's tasks belong. A group that is not defined "
         "starts none of them.",
+        "the name of a resource group: letters, digits, _, . and -",
     ),
     Setting(
         PRIORITY_KEY,
         "priority",
         _priority,
         0,
-        f"a whole number, -{PRIORITY_MAX} to {PRIORITY_MAX}",
         "Which of an owner's tables start first if equally urgent: a point is worth ten minutes of waiting.",
+        f"a whole number, -{PRIORITY_MAX} to {PRIORITY_MAX}",
     ),
     Setting(
         REAL_TIME_KEY,
         "real_time",
         RealTime,
         RealTime.AUTO,
-        "auto, true or false",
         "Whether the table's tasks start before all that are not real-time: `auto` decides by how often it is "
         "committed to.",
+        "auto, true or false",
     ),
     Setting(
         REAL_TIME_INTERVAL_KEY,
         "real_time_interval_ms",
         duration_ms,
         60_000,
-        DURATIONS,
         "`auto`: a table is real-time when its commits are no further apart than this, as the median of the latest.",
     ),
     Setting(
@@ -71,8 +70,8 @@ QUEUE_SETTINGS: Final = (
         "large_successes",
         whole_number(1, _LARGE_SUCCESSES_MAX),
         3,
-        f"a whole number, 1 to {_LARGE_SUCCESSES_MAX}",
         "A table whose task ran out of memory has its tasks in the [large queue](queue.md#the-large-queue) until so "
         "many in a row have succeeded there.",
+        f"a whole number, 1 to {_LARGE_SUCCESSES_MAX}",
     ),
 )

@@ -90,8 +90,8 @@ class Case:
             quarantine=("s3://b/t/quarantine/",),
         )
         found_wrong = check_orphans(self.action(action), self.evidence(evidence))
-        assert all(one.text for one in found_wrong)
-        return {one.code for one in found_wrong}
+        assert all(text for _, text in found_wrong)
+        return {code for code, _ in found_wrong}
 
 
 def _absolute(name: str) -> str:

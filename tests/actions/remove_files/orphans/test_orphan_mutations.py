@@ -21,7 +21,7 @@ from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.objects import Listed
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile, Roots
 from icewright.ownership.model import Place
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from tests.builders.orphan_lake import DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, owns, planned
 from tests.cases import each_case
 

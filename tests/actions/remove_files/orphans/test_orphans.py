@@ -17,7 +17,7 @@ from icewright.model.iceberg.locations import CanonicalPath, declared
 from icewright.model.iceberg.objects import Listed, OddEntry
 from icewright.model.iceberg.reachable_files import FileClass, NamedFile
 from icewright.model.iceberg.tables import PartitionField
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import PlanRejected
 from tests.builders.orphan_lake import ALL, DAY_MS, HOUR_MS, START, LakeTable, OrphanLake, complete, owns, planned
 from tests.narrowing import not_none, of_type
 

@@ -61,8 +61,8 @@ PREDICTION = PLAN.prediction
 
 def codes(plan: Plan = PLAN, observation: Observation = OBSERVATION, rules: Policy = POLICY) -> set[str]:
     """What is wrong, with and without the files at hand (which may only add to it)."""
-    without = {violation.code for violation in check_plan(plan, observation, rules, None)}
-    with_files = {violation.code for violation in check_plan(plan, observation, rules, BY_PATH)}
+    without = {code for code, _ in check_plan(plan, observation, rules, None)}
+    with_files = {code for code, _ in check_plan(plan, observation, rules, BY_PATH)}
     assert without <= with_files
     return with_files
 
@@ -274,7 +274,7 @@ STITCH = plan_table(COARSE_SEEN, POLICY, shortlist(COARSE_SEEN, POLICY, NOW), CO
 def stitch_codes(
     observation: Observation = COARSE_SEEN, plan: Plan = STITCH, files: dict[str, DataFile] = COARSE_BY_PATH
 ) -> set[str]:
-    return {violation.code for violation in check_plan(plan, observation, POLICY, files)}
+    return {code for code, _ in check_plan(plan, observation, POLICY, files)}
 
 
 def test_what_is_stitched_has_large_row_groups() -> None:
@@ -379,7 +379,7 @@ def delete_codes(change: Callable[[FileGroup], FileGroup], deletes: Sequence[Del
     first, *others = action.groups
     groups = (first, change(*others)) if first.partition == month(2) else (change(first), *others)
     plan = replace(PLAN_WITH_DELETES, actions=(replace(action, groups=groups),))
-    return {violation.code for violation in check_plan(plan, DELETES_OBSERVED, POLICY, BY_PATH, deletes)}
+    return {code for code, _ in check_plan(plan, DELETES_OBSERVED, POLICY, BY_PATH, deletes)}
 
 
 def without_deletes_of_one_file(group: FileGroup) -> FileGroup:
@@ -417,7 +417,7 @@ def test_a_file_alone_or_large_has_to_have_many_deletes() -> None:
         )
         assert len(plan.rewrites) == 1
         found = check_plan(plan, observation, POLICY, {large.path: large}, deletes)
-        assert {violation.code for violation in found} == expected
+        assert {code for code, _ in found} == expected
 
 
 def test_the_write_window_of_the_owner_is_kept() -> None:
@@ -433,7 +433,7 @@ def test_a_file_that_failed_lately_is_left_alone(until: int, expected: set[str])
 def test_a_file_of_another_format_is_found_by_looking_at_it() -> None:
     path = first_group.files[0].path
     files = {**BY_PATH, path: replace(BY_PATH[path], file_format=FileFormat.ORC)}
-    assert [violation.code for violation in check_plan(PLAN, OBSERVATION, POLICY, files)] == ["wrong-figures"]
+    assert [code for code, _ in check_plan(PLAN, OBSERVATION, POLICY, files)] == ["wrong-figures"]
     assert codes(with_input(file_format=FileFormat.ORC)) == {"wrong-figures", "not-parquet"}
 
 

@@ -242,7 +242,7 @@ class TestSecondOpinion:
         listed = self.files if files is None else files
         observation = observe(listed, table(snapshots))
         by_path = {file.path: file for file in listed}
-        return {wrong.code for wrong in check_plan(plan, observation, by, by_path, (), CURVED)}
+        return {code for code, _ in check_plan(plan, observation, by, by_path, (), CURVED)}
 
     def run(self, number: int, level: Level, ago_ms: int) -> Snapshot:
         return ours(snapshot(number, NOW - ago_ms), level, CURVED.key)

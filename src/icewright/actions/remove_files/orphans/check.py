@@ -24,6 +24,7 @@ from icewright.model.iceberg.objects import ListedObject
 from icewright.model.iceberg.reachable_files import ReachableFile
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place
+from icewright.plans.check_table import Wrong
 
 _HOUR_MS = 3_600_000
 _FLOOR_MS = 72 * _HOUR_MS
@@ -46,14 +47,6 @@ _UNIQUE = re.compile(
     re.ASCII,
 )
 """What names have in them that only a writer of tables gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class OrphanViolation:
-    """Something that a removal must not be: a stable code, and a sentence with what was found."""
-
-    code: str
-    text: str
 
 
 class Needed(Protocol):
@@ -83,12 +76,12 @@ class OrphanEvidence:
     listing_is_complete: bool = True
 
 
-def check_orphans(action: RemoveOrphanFiles, evidence: OrphanEvidence) -> tuple[OrphanViolation, ...]:
+def check_orphans(action: RemoveOrphanFiles, evidence: OrphanEvidence) -> tuple[Wrong, ...]:
     """All that is wrong with a removal; empty when it is sound. Of many files that are wrong some are named."""
     found: dict[str, list[str]] = {}
     for code, what in _Checker(action, evidence).violations():
         found.setdefault(code, []).append(what)
-    return tuple(OrphanViolation(code, _sentence(what)) for code, what in found.items())
+    return tuple((code, _sentence(what)) for code, what in found.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,7 @@ class _Checker:
     action: RemoveOrphanFiles
     evidence: OrphanEvidence
 
-    def violations(self) -> Iterator[tuple[str, str]]:
+    def violations(self) -> Iterator[Wrong]:
         action, table = self.action, self.evidence.table
         if action.base_metadata_location != table.metadata_location:
             yield "other-metadata", f"made from {action.base_metadata_location}, at hand is {table.metadata_location}"
@@ -115,7 +108,7 @@ class _Checker:
         yield from self._against_needed()
         yield from self._against_sightings()
 
-    def _figures(self) -> Iterator[tuple[str, str]]:
+    def _figures(self) -> Iterator[Wrong]:
         action = self.action
         if not 0 < len(action.files) <= _FILES:
             yield "number-of-files", f"{len(action.files)} files"
@@ -130,7 +123,7 @@ class _Checker:
         if action.listed_at > action.as_of:
             yield "wrong-order", "ages were computed before the listing began"
 
-    def _gone(self) -> Iterator[tuple[str, str]]:
+    def _gone(self) -> Iterator[Wrong]:
         """Beside a table of before nothing goes unseen, and nothing but by the uuids that somebody named."""
         found, declared = set(self.evidence.gone.values()), {one.uuid for one in self.evidence.place.gone}
         if found - declared or set(self.action.gone) != found:
@@ -140,7 +133,7 @@ class _Checker:
             if file.doubt is None and (found or (file.modified_at or 0) <= declared_at):
                 yield "no-doubt", f"{file.path} is removed without approval, where another table lay before"
 
-    def _age(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
+    def _age(self, file: OrphanFile) -> Iterator[Wrong]:
         action, job_ids = self.action, self._job_ids()
         floor_ms = max(_FLINK_MS if job_ids else 0, _FLOOR_MS, action.age_min_ms)
         if action.age_min_ms < (_FLINK_MS if job_ids else _FLOOR_MS):
@@ -154,7 +147,7 @@ class _Checker:
         if file.size_bytes < 0:
             yield "wrong-size", f"{file.path} has {file.size_bytes} bytes"
 
-    def _place(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
+    def _place(self, file: OrphanFile) -> Iterator[Wrong]:
         path = self.evidence.aliases.canonical(file.path)
         below = [root for root in self.action.roots if root[-1:] == "/" and path[: len(root)] == root != path]
         if len(below) != 1 or path.endswith("/"):
@@ -168,7 +161,7 @@ class _Checker:
             if part[:1] in (".", "_") and part.partition("=")[0] not in partitions and not named:
                 yield "hidden", file.path
 
-    def _name(self, file: OrphanFile) -> Iterator[tuple[str, str]]:
+    def _name(self, file: OrphanFile) -> Iterator[Wrong]:
         name = _file_of_checksum(file.path).split("/")[-1]
         if file.doubt is None and _UNIQUE.search(name) is None:
             yield "no-doubt", f"{file.path} is removed without approval, and its name is not in Iceberg's pattern"
@@ -184,7 +177,7 @@ class _Checker:
             if (is_kept and not is_gone) or file.modified_at > self.action.as_of - _METADATA_MS:
                 yield "metadata-anchor", file.path
 
-    def _against_needed(self) -> Iterator[tuple[str, str]]:
+    def _against_needed(self) -> Iterator[Wrong]:
         """Nothing that goes is needed, under whatever name of its storage and whatever spelling."""
         canonical = {self.evidence.aliases.canonical(file.path) for file in self.action.files}
         canonical |= {CanonicalPath(_file_of_checksum(path)) for path in canonical}
@@ -208,7 +201,7 @@ class _Checker:
         yield from self._against_listing(samples)
         yield from self._where_nothing_is_known(samples, elsewhere)
 
-    def _where_nothing_is_known(self, samples: Mapping[str, _Sample], elsewhere: int) -> Iterator[tuple[str, str]]:
+    def _where_nothing_is_known(self, samples: Mapping[str, _Sample], elsewhere: int) -> Iterator[Wrong]:
         """Below a root without a needed file nothing goes unseen, and nothing unless all that is needed was found."""
         empty = tuple(root for root, sample in samples.items() if not sample.listed)
         lost = elsewhere + sum(len(sample.paths) - sample.listed for sample in samples.values())
@@ -216,7 +209,7 @@ class _Checker:
             if self.evidence.aliases.canonical(file.path).startswith(empty) and (lost or file.doubt is None):
                 yield "nothing-known", f"{file.path} is where nothing is needed, and {lost} needed files are elsewhere"
 
-    def _against_listing(self, samples: Mapping[str, _Sample]) -> Iterator[tuple[str, str]]:
+    def _against_listing(self, samples: Mapping[str, _Sample]) -> Iterator[Wrong]:
         """What goes is in the listing as it is said to be, under one name, beside what the table needs."""
         planned = {file.path: file for file in self.action.files}
         summed = {_file_of_checksum(path) for path in planned} - planned.keys()
@@ -243,7 +236,7 @@ class _Checker:
                 of = f"{len(sample.paths)} files that are needed below {root}"
                 yield "views-disagree", f"of {of}, every {sample.step}th of all, {sample.listed} were listed"
 
-    def _against_sightings(self) -> Iterator[tuple[str, str]]:
+    def _against_sightings(self) -> Iterator[Wrong]:
         """What goes was seen before this pass, at the time and as the object that it is said to be."""
         planned = {self.evidence.aliases.canonical(file.path): file for file in self.action.files}
         seen = 0

@@ -239,11 +239,8 @@ class ForeignMetadata:
 
     def _not_read(self, path: CanonicalPath, why: str) -> None:
         self._unreadable_count += 1
-        self._note(self._unreadable, path, f" ({wording.cut(why)})")
-
-    def _note(self, notes: list[str], path: CanonicalPath, more: str = "") -> None:
-        if len(notes) < _NAMED_MAX:
-            notes.append(wording.quoted(path[-_SHOWN_MAX:]) + more)
+        if len(self._unreadable) < _NAMED_MAX:
+            self._unreadable.append(f"{wording.quoted(path[-_SHOWN_MAX:])} ({wording.cut(why)})")
 
 
 _SHOWN_MAX: Final = 100

@@ -100,18 +100,10 @@ class OrphanPlanner:
 
     def _kept(self, metadata: TableMetadata, policy: Policy, found: OrphanPass, *, asked: bool) -> Plan:
         """The plan of a pass, in the store; what is planned for the table's files stands beside it."""
-        decided = Decided(None, _reason(found), None)
+        decided: Decided[RemoveOrphanFiles, RemoveOrphanFilesPrediction] = Decided(_reason(found), notes=_rules(found))
         if isinstance(found, OrphansFound):
-            metadata, decided = found.table, Decided(found.action, decided.reason, found.prediction)
-        plan = build_standalone_plan(
-            self._ids.new("plan"),
-            metadata,
-            policy,
-            decided,
-            self._clock.now(),
-            asked=asked,
-            notes=_rules(found),
-        )
+            metadata, decided = found.table, replace(decided, action=found.action, prediction=found.prediction)
+        plan = build_standalone_plan(self._ids.new("plan"), metadata, policy, decided, self._clock.now(), asked=asked)
         return keep_plan(self._tables, plan)
 
     def parted(self, plan: Plan) -> tuple[Plan | None, Plan]:

@@ -52,7 +52,7 @@ from icewright.model.iceberg.objects import OddEntry
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place
 from icewright.ownership.reachable import Progress, Reachable, reachable
-from icewright.plans.rejection import PlanRejected
+from icewright.plans.repository import refuse_wrong
 
 PLACE_UNKNOWN: Final = "place-unknown"
 """Why nothing is said of any file while not all tables are known."""
@@ -197,13 +197,9 @@ class OrphanFinder:
             except (StorageUnavailable, Unreadable, Unsupported, InvalidLocation) as error:
                 gaps.append(Gap(folder, Reason(error.code, error.message)))
         _owned_alone(foreign.place())
-        self._refuse_tables_around(place)
-        return files, tuple(gaps), foreign.gone()
-
-    def _refuse_tables_around(self, place: Place) -> None:
-        reason = self._around.refusal(place)
-        if reason is not None:
+        if (reason := self._around.refusal(place)) is not None:
             raise _Refusal(reason)
+        return files, tuple(gaps), foreign.gone()
 
     def _filled(self, listed: DiskSpool, files: int, table_id: TableId) -> OpenSpool:
         """Opens spools that have the listing and the last sightings in them already."""
@@ -301,9 +297,8 @@ class OrphanFinder:
             gone=gone,
             listing_is_complete=found.finished.listing_is_complete,
         )
-        if violations := check_orphans(found.action, evidence):
-            said = "; ".join(f"{violation.code}: {violation.text}" for violation in violations)
-            raise PlanRejected(f"what is said to be orphan files of {found.table.name} is not: {said}")
+        wrong = check_orphans(found.action, evidence)
+        refuse_wrong(f"what is said to be orphan files of {found.table.name} is not", wrong)
 
     def _unheld(self, place: Place) -> Reason | None:
         """Why files below a root could not be moved into a quarantine: told by the first pass, not when they go."""

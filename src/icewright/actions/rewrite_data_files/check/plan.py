@@ -24,19 +24,11 @@ from icewright.model.iceberg.tables import MAIN_BRANCH, RefKind
 from icewright.model.plans.observation import Observation, WorkerAccess
 from icewright.model.plans.plans import Plan, Verdict
 from icewright.model.policy.policy import MigrateSpec, Policy
-from icewright.plans.check_table import not_mergeable, not_stageable, not_stitchable, not_writable
+from icewright.plans.check_table import Wrong, not_mergeable, not_stageable, not_stitchable, not_writable
 
 _REWRITABLE_FORMAT_VERSIONS = frozenset({1, 2, 3})
 _LINEAGE_SINCE = 3
 _ROW_GROUP_BYTES_MIN = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something that a plan must not be: a stable code, and a sentence with what was found."""
-
-    code: str
-    text: str
 
 
 def check_plan(
@@ -46,7 +38,7 @@ def check_plan(
     files: Mapping[str, DataFile] | None,
     deletes: Sequence[DeleteFile] = (),
     layout: Layout | None = None,
-) -> tuple[Violation, ...]:
+) -> tuple[Wrong, ...]:
     """All that is wrong with a plan made from this observation under this policy; empty when it is sound.
 
     ``files``: the live data files of the planned partitions by path, where the caller has them; each planned file is
@@ -66,15 +58,15 @@ class _Checker:
     deletes: tuple[DeleteFile, ...]
     layout: Layout | None
 
-    def violations(self) -> Iterator[Violation]:
+    def violations(self) -> Iterator[Wrong]:
         yield from self._identity()
         if not self.plan.actions:
             yield from self._nothing()
             return
         if len(self.plan.actions) > 1:
-            yield Violation("several-actions", f"{len(self.plan.actions)} actions; each would invalidate the others")
+            yield "several-actions", f"{len(self.plan.actions)} actions; each would invalidate the others"
         if len(self.plan.rewrites) < len(self.plan.actions):
-            yield Violation("other-action", "it is not to rewrite data files: another checker's business")
+            yield "other-action", "it is not to rewrite data files: another checker's business"
         statistics = {one.partition: one for one in self.observation.inventory.partitions}
         yield from self._commits()
         for action in self.plan.rewrites:
@@ -82,42 +74,40 @@ class _Checker:
             yield from self._groups(action)
             yield from self._deletes(action)
             order = order_violations(action, self.layout, self.observation.inventory, self.policy, self.files)
-            yield from (Violation(code, text) for code, text in order)
+            yield from order
             yield from self._partitions(action, statistics)
             yield from self._put_off(action)
             yield from self._prediction(action)
 
-    def _identity(self) -> Iterator[Violation]:
+    def _identity(self) -> Iterator[Wrong]:
         metadata = self.observation.metadata
         if (self.plan.table_id, self.plan.table_name) != (metadata.table_id, metadata.name):
-            yield Violation("other-table", f"made for {self.plan.table_name}, observed is {metadata.name}")
+            yield "other-table", f"made for {self.plan.table_name}, observed is {metadata.name}"
         if self.plan.mode is not self.policy.mode:
-            yield Violation("other-mode", f"says mode {self.plan.mode}, the policy says {self.policy.mode}")
+            yield "other-mode", f"says mode {self.plan.mode}, the policy says {self.policy.mode}"
         if self.plan.snapshot_id != metadata.current_snapshot_id:
             text = f"made from snapshot {self.plan.snapshot_id}, current is {metadata.current_snapshot_id}"
-            yield Violation("other-snapshot", text)
+            yield "other-snapshot", text
         if self.observation.inventory.snapshot_id != metadata.current_snapshot_id:
-            yield Violation(
-                "torn-observation", f"the inventory is of snapshot {self.observation.inventory.snapshot_id}"
-            )
+            yield "torn-observation", f"the inventory is of snapshot {self.observation.inventory.snapshot_id}"
         if not self.plan.reason.code or not self.plan.reason.text:
-            yield Violation("no-reason", "it does not say why")
+            yield "no-reason", "it does not say why"
 
-    def _commits(self) -> Iterator[Violation]:
+    def _commits(self) -> Iterator[Wrong]:
         """Whether a commit would be one of this very table, and could not take another writer's away."""
         metadata = self.observation.metadata
         if not metadata.has_uuid:
-            yield Violation("no-uuid", "the table has no uuid")
+            yield "no-uuid", "the table has no uuid"
         file = metadata.metadata_location.rsplit("/", 1)[-1]
         on_object_store = "://" in metadata.metadata_location and not metadata.metadata_location.startswith(
             ("file:", "hdfs:", "viewfs:")
         )
         if on_object_store and file.startswith("v") and file[1:].partition(".")[0].isdecimal():
-            yield Violation("hadoop-table", f"{file} is the metadata of a table without a catalog on an object store")
+            yield "hadoop-table", f"{file} is the metadata of a table without a catalog on an object store"
 
         yield from self._branches()
 
-    def _branches(self) -> Iterator[Violation]:
+    def _branches(self) -> Iterator[Wrong]:
         """Whether a branch could be fast-forwarded to that a commit on main would leave behind."""
         metadata, window_ms = self.observation.metadata, self.policy.branch_window_ms
         parents = {snapshot.snapshot_id: snapshot.parent_id for snapshot in metadata.snapshots}
@@ -131,44 +121,44 @@ class _Checker:
                 at, since = (at, since) if parent is None else (parent, dated.get(at, since))
             ahead = at == metadata.current_snapshot_id and ref.kind is RefKind.BRANCH and ref.name != MAIN_BRANCH
             if ahead and abs(self.plan.planned_at - since) < window_ms:
-                yield Violation("branch-ahead", f"branch {ref.name} could not be fast-forwarded to any more")
+                yield "branch-ahead", f"branch {ref.name} could not be fast-forwarded to any more"
 
-    def _nothing(self) -> Iterator[Violation]:
+    def _nothing(self) -> Iterator[Wrong]:
         if self.plan.prediction is not None:
-            yield Violation("wrong-prediction", "it predicts an outcome of doing nothing")
+            yield "wrong-prediction", "it predicts an outcome of doing nothing"
 
-    def _table(self, action: RewriteDataFiles) -> Iterator[Violation]:
+    def _table(self, action: RewriteDataFiles) -> Iterator[Wrong]:
         metadata = self.observation.metadata
         if self.policy.problems:
-            yield Violation("policy-problems", f"{len(self.policy.problems)} settings of the table cannot be used")
+            yield "policy-problems", f"{len(self.policy.problems)} settings of the table cannot be used"
         if any(key.startswith("encryption.") for key in metadata.properties):
-            yield Violation("encrypted", "the table is encrypted")
+            yield "encrypted", "the table is encrypted"
         if metadata.format_version not in _REWRITABLE_FORMAT_VERSIONS:
-            yield Violation("format-version", f"format version {metadata.format_version} cannot be rewritten")
+            yield "format-version", f"format version {metadata.format_version} cannot be rewritten"
         if action.base_snapshot_id != metadata.current_snapshot_id or metadata.current_snapshot is None:
             text = f"based on snapshot {action.base_snapshot_id}, current is {metadata.current_snapshot_id}"
-            yield Violation("wrong-base", text)
+            yield "wrong-base", text
         if action.schema_id != metadata.current_schema_id:
-            yield Violation("wrong-schema", f"schema {action.schema_id}, current is {metadata.current_schema_id}")
+            yield "wrong-schema", f"schema {action.schema_id}, current is {metadata.current_schema_id}"
         if action.target_file_size_bytes != self.policy.target_file_size_bytes:
-            yield Violation("wrong-target", f"target {action.target_file_size_bytes} bytes is not the policy's")
+            yield "wrong-target", f"target {action.target_file_size_bytes} bytes is not the policy's"
         if action.input_files > self.policy.max_task_files or action.input_bytes > self.policy.max_task_size_bytes:
             text = f"{action.input_files} files of {action.input_bytes} bytes are more than a task may have"
-            yield Violation("task-too-large", text)
+            yield "task-too-large", text
 
-    def _groups(self, action: RewriteDataFiles) -> Iterator[Violation]:
+    def _groups(self, action: RewriteDataFiles) -> Iterator[Wrong]:
         if not action.groups:
-            yield Violation("no-groups", "an action without groups")
+            yield "no-groups", "an action without groups"
         for group_id, times in Counter(group.group_id for group in action.groups).items():
             if times > 1:
-                yield Violation("group-id-twice", f"{times} groups have the id {group_id}")
+                yield "group-id-twice", f"{times} groups have the id {group_id}"
         paths = Counter(file.path for group in action.groups for file in group.files)
         for path, times in paths.items():
             if times > 1:
-                yield Violation("file-twice", f"{path} is planned {times} times")
+                yield "file-twice", f"{path} is planned {times} times"
         for group in action.groups:
             if group.executor is Executor.STITCH and action.layout is not None:
-                yield Violation("layout-stitched", f"group {group.group_id} is to be stitched, and to get an order")
+                yield "layout-stitched", f"group {group.group_id} is to be stitched, and to get an order"
             if group.output_spec_id is not None:
                 yield from self._moved(group, action)
             elif action.level is Level.LEVEL_0:
@@ -177,90 +167,90 @@ class _Checker:
                 yield from self._ordered(group)
             yield from self._inputs(group)
 
-    def _moved(self, group: FileGroup, action: RewriteDataFiles) -> Iterator[Violation]:
+    def _moved(self, group: FileGroup, action: RewriteDataFiles) -> Iterator[Wrong]:
         """What is particular to rows that change their spec; some of it is said in ``check_moves``."""
         where = f"group {group.group_id}"
         wrong = move_violations(group, self.observation, self.policy, self.plan.planned_at)
-        yield from (Violation(code, text) for code, text in wrong)
+        yield from wrong
         why = not_stageable(self.observation.metadata)
         if why is not None:
-            yield Violation("not-stageable", f"{where} is to be moved by Spark, and {why}")
+            yield "not-stageable", f"{where} is to be moved by Spark, and {why}"
         if action.level is not Level.LEVEL_0 or action.layout is not None:
-            yield Violation("layout-moved", f"{where} is to be moved, and to get or keep an order")
+            yield "layout-moved", f"{where} is to be moved, and to get or keep an order"
         if self.policy.migrate_spec is not MigrateSpec.ALL:
             yield from self._worth_it(group, where)
 
-    def _worth_it(self, group: FileGroup, where: str) -> Iterator[Violation]:
+    def _worth_it(self, group: FileGroup, where: str) -> Iterator[Wrong]:
         """That files are rewritten for a reason other than their spec."""
         burdened = [file for file in group.files if self._burdened(group, file) or self._is_of_other_format(file)]
         if len(group.files) == 1 and not burdened:
-            yield Violation("group-too-few", f"{where} has one file, which nothing is gained by")
+            yield "group-too-few", f"{where} has one file, which nothing is gained by"
         for file in group.files:
             if file.size_bytes >= self.policy.small_file_size_bytes and file not in burdened:
-                yield Violation("not-small", f"{file.path}: {file.size_bytes} bytes, and few of its rows are deleted")
+                yield "not-small", f"{file.path}: {file.size_bytes} bytes, and few of its rows are deleted"
 
-    def _ordered(self, group: FileGroup) -> Iterator[Violation]:
+    def _ordered(self, group: FileGroup) -> Iterator[Wrong]:
         """What the executors cannot do that put files in order; the rest is said in ``check_order``."""
         where = f"group {group.group_id}"
         why = not_stageable(self.observation.metadata)
         if group.executor in (Executor.MERGE, Executor.SORT):
             yield from self._merged(group, where, sum(file.size_bytes for file in group.files))
             if self.observation.not_sorted:
-                yield Violation("not-sorted", f"{where} is to be merged by key, and {self.observation.not_sorted}")
+                yield "not-sorted", f"{where} is to be merged by key, and {self.observation.not_sorted}"
         elif why is not None:
-            yield Violation("not-stageable", f"{where} is to be shuffled by Spark, and {why}")
+            yield "not-stageable", f"{where} is to be shuffled by Spark, and {why}"
 
-    def _group(self, group: FileGroup) -> Iterator[Violation]:
+    def _group(self, group: FileGroup) -> Iterator[Wrong]:
         where, files = f"group {group.group_id}", len(group.files)
         size_bytes = sum(file.size_bytes for file in group.files)
         size_bytes_max = min(self.policy.target_file_size_bytes, self.policy.max_file_group_size_bytes)
         if files == 0:
-            yield Violation("group-too-few", f"{where} has no files")
+            yield "group-too-few", f"{where} has no files"
         if files > self.policy.max_file_group_files or (size_bytes > size_bytes_max and files > 1):
-            yield Violation("group-too-large", f"{where} has {files} files of {size_bytes} bytes")
+            yield "group-too-large", f"{where} has {files} files of {size_bytes} bytes"
         if group.executor is Executor.MERGE:
             yield from self._merged(group, where, size_bytes)
         elif group.executor is Executor.STITCH:
             yield from self._stitched(group, where, size_bytes)
         elif (why := not_stageable(self.observation.metadata)) is not None:
-            yield Violation("not-stageable", f"{where} is to be staged, and {why}")
+            yield "not-stageable", f"{where} is to be staged, and {why}"
         yield from self._worth_it(group, where)
 
-    def _merged(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Violation]:
+    def _merged(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Wrong]:
         """What a merge cannot do; that it is not asked of it."""
         why = not_mergeable(self.observation.metadata)
         if why is not None:
-            yield Violation("not-mergeable", f"{where} is to be merged, and {why}")
+            yield "not-mergeable", f"{where} is to be merged, and {why}"
         others = [file.path for file in group.files if file.file_format is not FileFormat.PARQUET]
         if others:
-            yield Violation("not-parquet", f"{where} is to be merged and has {others[0]}")
+            yield "not-parquet", f"{where} is to be merged and has {others[0]}"
         for delete in group.delete_files:
             if delete.content is not FileContent.POSITION_DELETES:
-                yield Violation("equality-deletes", f"{where} is to be merged and has {delete.path}")
+                yield "equality-deletes", f"{where} is to be merged and has {delete.path}"
             elif delete.file_format not in (FileFormat.PARQUET, FileFormat.PUFFIN):
-                yield Violation("not-parquet", f"{where} is to be merged and has {delete.path}")
+                yield "not-parquet", f"{where} is to be merged and has {delete.path}"
         if size_bytes > self.policy.max_file_group_size_bytes:
-            yield Violation("group-too-large", f"{where} is to be merged and has {size_bytes} bytes")
+            yield "group-too-large", f"{where} is to be merged and has {size_bytes} bytes"
         if self.observation.worker_access is not WorkerAccess.PROVED:
-            yield Violation("no-access", f"{where} is to be merged by workers whose access is not proved")
+            yield "no-access", f"{where} is to be merged by workers whose access is not proved"
 
-    def _stitched(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Violation]:
+    def _stitched(self, group: FileGroup, where: str, size_bytes: int) -> Iterator[Wrong]:
         """What row groups cannot be copied for, or what readers would pay for dearly."""
         why = self.observation.not_stitched or not_stitchable(self.observation.metadata)
         if why is not None:
-            yield Violation("not-stitchable", f"{where} is to be stitched, and {why}")
+            yield "not-stitchable", f"{where} is to be stitched, and {why}"
         if group.delete_files or any(file.deletes for file in group.files):
-            yield Violation("deletes-stitched", f"{where} is to be stitched, and some of its rows are deleted")
+            yield "deletes-stitched", f"{where} is to be stitched, and some of its rows are deleted"
         others = [file.path for file in group.files if file.file_format is not FileFormat.PARQUET]
         if others:
-            yield Violation("not-parquet", f"{where} is to be stitched and has {others[0]}")
+            yield "not-parquet", f"{where} is to be stitched and has {others[0]}"
         if self.observation.worker_access is not WorkerAccess.PROVED:
-            yield Violation("no-access", f"{where} is to be stitched by workers whose access is not proved")
+            yield "no-access", f"{where} is to be stitched by workers whose access is not proved"
         if self.files is None:
             return
         live = [self.files[file.path].row_groups for file in group.files if file.path in self.files]
         if None in live or size_bytes < _ROW_GROUP_BYTES_MIN * sum(count or 0 for count in live):
-            yield Violation("small-row-groups", f"{where} is to be stitched, and has {live} row groups in its files")
+            yield "small-row-groups", f"{where} is to be stitched, and has {live} row groups in its files"
 
     def _burdened(self, group: FileGroup, file: InputFile) -> bool:
         """Whether its deletes alone are a reason to rewrite a file, by what the group says of them."""
@@ -275,33 +265,33 @@ class _Checker:
         known = own in ("parquet", "avro", "orc")
         return self.policy.migrate_formats and known and file.file_format.value != own
 
-    def _inputs(self, group: FileGroup) -> Iterator[Violation]:
+    def _inputs(self, group: FileGroup) -> Iterator[Wrong]:
         base = self.observation.metadata.current_snapshot
         for file in group.files:
             if file.size_bytes < 0 or file.record_count < 0:
-                yield Violation("negative", f"{file.path}: {file.size_bytes} bytes, {file.record_count} rows")
+                yield "negative", f"{file.path}: {file.size_bytes} bytes, {file.record_count} rows"
             if self.observation.metadata.format_version >= _LINEAGE_SINCE and file.first_row_id is None:
-                yield Violation("no-row-ids", f"{file.path} has no row ids, and rows of the table have a lineage")
+                yield "no-row-ids", f"{file.path} has no row ids, and rows of the table have a lineage"
             if base is not None and file.data_sequence_number > base.sequence_number:
-                yield Violation("newer-than-base", f"{file.path} has sequence number {file.data_sequence_number}")
+                yield "newer-than-base", f"{file.path} has sequence number {file.data_sequence_number}"
             if self.files is not None:
                 yield from self._input(group, file, self.files.get(file.path))
 
-    def _input(self, group: FileGroup, planned: InputFile, live: DataFile | None) -> Iterator[Violation]:
+    def _input(self, group: FileGroup, planned: InputFile, live: DataFile | None) -> Iterator[Wrong]:
         path = planned.path
         if live is None or live.path != path:
-            yield Violation("unknown-file", f"{path} is not among the live files")
+            yield "unknown-file", f"{path} is not among the live files"
             return
         if live.partition != group.partition:
-            yield Violation("wrong-partition", f"{path} lies in {live.partition}, not in {group.partition}")
+            yield "wrong-partition", f"{path} lies in {live.partition}, not in {group.partition}"
         told, true = (
             (one.size_bytes, one.record_count, one.data_sequence_number, one.file_format, one.first_row_id)
             for one in (planned, live)
         )
         if told != true:
-            yield Violation("wrong-figures", f"{path} is not what the manifests say: {planned} for {live}")
+            yield "wrong-figures", f"{path} is not what the manifests say: {planned} for {live}"
 
-    def _deletes(self, action: RewriteDataFiles) -> Iterator[Violation]:
+    def _deletes(self, action: RewriteDataFiles) -> Iterator[Wrong]:
         """Each planned file has the delete files that apply to it, no other and none less."""
         if self.files is None:
             return
@@ -311,7 +301,7 @@ class _Checker:
         for group in action.groups:
             named = {position for file in group.files for position in file.deletes}
             if named != set(range(len(group.delete_files))) or len(set(group.delete_files)) < len(group.delete_files):
-                yield Violation("wrong-deletes", f"group {group.group_id} lists delete files that no file of it has")
+                yield "wrong-deletes", f"group {group.group_id} lists delete files that no file of it has"
                 continue
             for file in group.files:
                 scopes = ((group.partition, ""), (group.partition, file.path))
@@ -319,11 +309,11 @@ class _Checker:
                 right = _applying(file, [*near, *(d for d in everywhere if d.content is FileContent.EQUALITY_DELETES)])
                 if {group.delete_files[position] for position in file.deletes} != right:
                     text = f"{file.path} is planned with {len(file.deletes)} delete files, {len(right)} apply to it"
-                    yield Violation("wrong-deletes", text)
+                    yield "wrong-deletes", text
 
     def _partitions(
         self, action: RewriteDataFiles, statistics: Mapping[Partition, PartitionStatistics]
-    ) -> Iterator[Violation]:
+    ) -> Iterator[Wrong]:
         verdicts = {verdict.partition: verdict.verdict for verdict in self.plan.verdicts}
         specs = {spec.spec_id: spec.is_unpartitioned for spec in self.observation.metadata.specs}
         files: Counter[Partition] = Counter()
@@ -333,37 +323,35 @@ class _Checker:
             records[group.partition] += sum(file.record_count for file in group.files)
             known = statistics.get(group.partition)
             if known is not None and known.path != group.partition_path:
-                yield Violation(
-                    "wrong-path", f"group {group.group_id} names {group.partition} {group.partition_path!r}"
-                )
+                yield "wrong-path", f"group {group.group_id} names {group.partition} {group.partition_path!r}"
         for partition in files:
             if partition.spec_id not in specs:
-                yield Violation("unknown-spec", f"the metadata has no spec {partition.spec_id}")
+                yield "unknown-spec", f"the metadata has no spec {partition.spec_id}"
             if verdicts.get(partition, Verdict.REWRITE) is not Verdict.REWRITE:
-                yield Violation("verdict-says-no", f"{partition} is planned, its verdict is {verdicts[partition]}")
+                yield "verdict-says-no", f"{partition} is planned, its verdict is {verdicts[partition]}"
             known = statistics.get(partition)
             if known is None:
-                yield Violation("unknown-partition", f"{partition} has no files as of this snapshot")
+                yield "unknown-partition", f"{partition} has no files as of this snapshot"
                 continue
             if files[partition] > known.counts.data_files or records[partition] > known.counts.records:
-                yield Violation("more-than-there-is", f"{files[partition]} files planned in {partition} with fewer")
+                yield "more-than-there-is", f"{files[partition]} files planned in {partition} with fewer"
             why = not_writable(self.observation.metadata, partition)
             if why is not None:
-                yield Violation("not-writable", f"{partition} is planned, and {why}")
+                yield "not-writable", f"{partition} is planned, and {why}"
         waits = wait_violations(files, self.observation, self.policy, self.plan.planned_at)
-        yield from (Violation(code, text) for code, text in waits)
+        yield from waits
 
-    def _put_off(self, action: RewriteDataFiles) -> Iterator[Violation]:
+    def _put_off(self, action: RewriteDataFiles) -> Iterator[Wrong]:
         for group in action.groups:
             for file in group.files:
                 until = self.observation.put_off.get(file.path)
                 if until is not None and until > self.plan.planned_at:
-                    yield Violation("put-off", f"{file.path} failed lately and is left alone until {until}")
+                    yield "put-off", f"{file.path} failed lately and is left alone until {until}"
 
-    def _prediction(self, action: RewriteDataFiles) -> Iterator[Violation]:
+    def _prediction(self, action: RewriteDataFiles) -> Iterator[Wrong]:
         said = self.plan.rewrite_prediction
         if said is None:
-            yield Violation("wrong-prediction", "it does not say what it would bring")
+            yield "wrong-prediction", "it does not say what it would bring"
             return
         inputs = [file for group in action.groups for file in group.files]
         before = sum(one.counts.data_files for one in self.observation.inventory.partitions)
@@ -376,7 +364,7 @@ class _Checker:
             and said.records == sum(file.record_count for file in inputs)
         )
         if not right:
-            yield Violation("wrong-prediction", f"the figures do not add up: {said}")
+            yield "wrong-prediction", f"the figures do not add up: {said}"
         elif (
             action.level is Level.LEVEL_0
             and said.data_files_after >= said.data_files_before
@@ -384,7 +372,7 @@ class _Checker:
             and not any(self._is_of_other_format(file) for file in inputs)
             and not any(g.output_spec_id is not None for g in action.groups)
         ):
-            yield Violation("no-gain", f"{said.data_files_after} files after, {said.data_files_before} before")
+            yield "no-gain", f"{said.data_files_after} files after, {said.data_files_before} before"
 
 
 def _aims(delete: DeleteFile) -> tuple[str, ...]:

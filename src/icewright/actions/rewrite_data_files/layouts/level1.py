@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from icewright.actions.rewrite_data_files.layouts.depth import IN_ORDER_DEPTH, overlap_depth
 from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
-from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds
+from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds, in_span_order
 from icewright.core import wording
 from icewright.model.iceberg.files import DataFile
 from icewright.model.plans.plans import Reason, Verdict
@@ -40,7 +40,7 @@ def level_1_piece(
         text = f"its {wording.count(len(unordered), 'file')} from other writers are in the order of {ordering.said}"
         return NoPiece(Verdict.LEAVE, Reason("in-order", f"{text} already: no value is in more than two of them"))
     by_span = ordering.lead is not None and all(file.span is not None for file in fitting)
-    piece = bounds.first(sorted(fitting, key=_by_span if by_span else age))
+    piece = bounds.first(sorted(fitting, key=in_span_order if by_span else age))
     return Piece(piece, following=len(fitting) - len(piece))
 
 
@@ -52,7 +52,3 @@ def _too_little(too_large: int, size_bytes: int, policy: Policy) -> NoPiece:
     limit = wording.size(policy.max_task_size_bytes)
     text = f"{wording.count(too_large, 'file')} not in order, each larger than a task may read ({limit})"
     return NoPiece(Verdict.REFUSE, Reason("file-too-large", text, {"files_too_large": too_large}))
-
-
-def _by_span(file: DataFile) -> tuple[Any, ...]:
-    return (file.span, file.data_sequence_number, file.path)

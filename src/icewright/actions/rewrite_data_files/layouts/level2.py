@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import nsmallest
 from itertools import accumulate
-from typing import Any
 
 from icewright.actions.rewrite_data_files.layouts.depth import IN_ORDER_DEPTH, overlap_depth
 from icewright.actions.rewrite_data_files.layouts.ordering import Ordering
-from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds
+from icewright.actions.rewrite_data_files.layouts.pieces import NoPiece, Piece, PieceBounds, in_span_order
 from icewright.actions.rewrite_data_files.layouts.regions import region
 from icewright.core import wording
 from icewright.model.iceberg.files import DataFile
@@ -47,7 +46,7 @@ def level_2_piece(
     if not by_column:
         return _region(files, ordering, policy, bounds)
     known = [file for file in files if file.span is not None and bounds.fits(file)]
-    piece = _best(sorted(known, key=_by_span), ordering, bounds, _depth_in_order(policy))
+    piece = _best(sorted(known, key=in_span_order), ordering, bounds, _depth_in_order(policy))
     if piece:
         return Piece(piece, following=len(files) - len(piece))
     return _too_large(files, policy, "no part of it overlaps")
@@ -89,7 +88,3 @@ def _best(ordered: Sequence[DataFile], ordering: Ordering, bounds: PieceBounds, 
 
 def _counts(file: DataFile, ordering: Ordering) -> bool:
     return file.snapshot_id in ordering.level_1
-
-
-def _by_span(file: DataFile) -> tuple[Any, ...]:
-    return (file.span, file.data_sequence_number, file.path)

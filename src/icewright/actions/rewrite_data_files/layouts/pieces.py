@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 from icewright.actions.rewrite_data_files.estimates import bytes_within
 from icewright.inventory.row_removals import OVERHEAD_MS
@@ -86,3 +87,8 @@ def output_files(files: Sequence[DataFile], policy: Policy) -> int:
     """As many files as hold the bytes at the target size; never more than there are rows."""
     size_bytes, records = sum(file.size_bytes for file in files), sum(file.record_count for file in files)
     return max(1, min(ceil(size_bytes / policy.target_file_size_bytes), records))
+
+
+def in_span_order(file: DataFile) -> tuple[Any, ...]:
+    """For sorting files by what their rows span, and then by age."""
+    return (file.span, file.data_sequence_number, file.path)
