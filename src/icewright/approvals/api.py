@@ -13,7 +13,7 @@ from icewright.model.access.permissions import Permission
 from icewright.model.plans.approvals import ApprovalPlace
 from icewright.observation.lookups import ByUuid
 from icewright.web.deps import Caller, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, page
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page
 from icewright.web.schema import operation, page_of
 
 router = APIRouter(prefix="/approvals", tags=["plans"])
@@ -41,6 +41,4 @@ def list_approvals(
     before, within = decode_cursor(ApprovalPlace, cursor), caller.scopes(Permission.READ)
     table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
     found = approvals.all_given(table_id=table_id, limit=limit + 1, before=before, within=within)
-    last = found[limit - 1] if len(found) > limit else None
-    ended = None if last is None else ApprovalPlace(last.approved_at, last.plan_hash)
-    return page([approval_view(one) for one in found[:limit]], ended)
+    return first_page(found, limit, lambda one: ApprovalPlace(one.approved_at, one.plan_hash), approval_view)
