@@ -40,7 +40,7 @@ def list_receivers(notifications: Service[Notifications]) -> Response:
 @router.get("/dead-letters", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(DeadLetter)))
 def list_dead_letters(notifications: Service[Notifications], limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Messages that were given up, the latest first, for as long as they are kept."""
-    found = notifications.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
+    found = notifications.store.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
     return first_page(found, limit, lambda one: one.number, dead_letter)
 
 
@@ -51,7 +51,7 @@ def list_dead_letters(notifications: Service[Notifications], limit: Limit = 100,
 )
 def retry_dead_letter(notifications: Service[Notifications], message_id: str) -> Response:
     """Send a message again that was given up, after those that wait."""
-    stored = notifications.retry(message_id)
+    stored = notifications.store.retry(message_id)
     return render(Resent(stored.message.message_id, stored.message.receiver), 202)
 
 
