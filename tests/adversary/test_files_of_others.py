@@ -26,8 +26,8 @@ from icewright.model.actions.deletion import IntentState
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.model.iceberg.names import TableName
 from icewright.model.plans.plans import Plan
-from tests.builders.command_line import at_home, icewright, write_configuration
-from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk, serving
+from tests.builders.command_line import icewright, within
+from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk
 from tests.lakes.sqlite import append, database, make_table, rows, table_name, with_tables, writer
 
 
@@ -509,9 +509,7 @@ def test_o13_each_kind_that_was_read_before_keeps_nothing_but_its_own(lake: Lake
 def test_removal_that_is_blocked_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands exit with 1, and say whose table is in the way before anything else."""
     lake = Lake(tmp_path)
-    write_configuration(tmp_path, lake.house.entry)
-    at_home(tmp_path, monkeypatch)
-    with serving(lake.house):
+    with within(lake.house, monkeypatch):
         lake.house.round()
         assert icewright("orphans", "lake.db.a").status == 0
         unreadable(lake)
@@ -528,10 +526,8 @@ def test_o13_what_is_declared_lost_by_command_is_asked_for_and_is_in_the_audit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake(tmp_path)
-    write_configuration(tmp_path, lake.house.entry)
-    at_home(tmp_path, monkeypatch)
     declare = ("table", "declare-lost", "lake.far.lost")
-    with serving(lake.house):
+    with within(lake.house, monkeypatch):
         lake.house.round()
         unreadable(lake)
         assert icewright("orphans", "lake.db.a").status == 1

@@ -36,9 +36,9 @@ from icewright.model.work.tasks import TaskState
 from icewright.ports.store import WaitingPlan
 from icewright.terminal.address import read_address
 from tests.actions.remove_files.test_expired_files_adapter import expired
-from tests.builders.command_line import at_home, icewright, write_configuration
+from tests.builders.command_line import icewright, within
 from tests.builders.orphan_lake import ALL, DAY_MS, OrphanLake
-from tests.lakes.house import House, all_there, files, litter, location, on_disk, serving
+from tests.lakes.house import House, all_there, files, litter, location, on_disk
 from tests.lakes.sqlite import append, files_of, make_table, rows, table_name, with_tables, writer
 
 REPORTS = tuple(f"report-{number}.xlsx" for number in range(20))
@@ -474,10 +474,8 @@ class TestMadeAnew:
     ) -> None:
         """What nobody here can see is a catalog that is not configured: who declares says that none has the table."""
         _, uuid, _, _ = self.made_anew(house)
-        write_configuration(tmp_path, house.entry)
-        at_home(tmp_path, monkeypatch)
         declare = ("table", "declare-gone", "lake.db.events")
-        with serving(house):
+        with within(house, monkeypatch):
             house.round()
             found = icewright("orphans", "lake.db.events")
             assert (found.status, uuid in found.out) == (1, True)

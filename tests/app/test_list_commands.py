@@ -8,8 +8,8 @@ import pytest
 
 from icewright.identity.sql import SqlIdentities
 from icewright.model.access.permissions import OWNER
-from tests.builders.command_line import at_home, icewright, write_configuration
-from tests.lakes.house import House, serving
+from tests.builders.command_line import icewright, within
+from tests.lakes.house import House
 
 NOTHING = {
     ("token", "list"): ("there are no tokens but the server's own", "/tokens?limit=50"),
@@ -28,11 +28,7 @@ NOTHING = {
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("lists")
-    made = House(folder)
-    write_configuration(folder, made.entry)
-    with pytest.MonkeyPatch.context() as patch, serving(made):
-        at_home(folder, patch)
+    with pytest.MonkeyPatch.context() as patch, within(House(tmp_path_factory.mktemp("lists")), patch) as made:
         yield made
 
 

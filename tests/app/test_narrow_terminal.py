@@ -10,8 +10,8 @@ import pytest
 from icewright.core.system_clock import SystemIds
 from icewright.model.iceberg.names import TableName
 from tests.builders import served as built
-from tests.builders.command_line import at_home, icewright, on_screen
-from tests.builders.served import TOKEN, Served, at_a_port
+from tests.builders.command_line import beside, icewright, on_screen
+from tests.builders.served import Served, at_a_port
 from tests.cases import each_case
 
 LONG = "page_views_by_country_and_hour_enriched_daily"
@@ -28,12 +28,10 @@ def served() -> Served:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def url(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch, at_a_port(served.control) as url:
-        at_home(tmp_path_factory.mktemp("home"), patch)
-        patch.setenv("ICEWRIGHT_URL", url)
-        patch.setenv("ICEWRIGHT_TOKEN", TOKEN)
-        yield url
+def home(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch, beside(served.control, folder, patch):
+        yield
 
 
 @each_case(

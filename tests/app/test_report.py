@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from icewright.model.iceberg.names import TableName
-from tests.builders.command_line import HOSTILE, at_home, icewright
+from tests.builders.command_line import HOSTILE, beside, icewright
 from tests.builders.lakehouse import Lakehouse
-from tests.builders.served import TOKEN, Served, at_a_port
+from tests.builders.served import Served, at_a_port
 from tests.builders.worker import Worker
 
 EVIL = TableName("lake", ("db",), "<script>alert(1)</script>\"'&")
@@ -72,10 +72,7 @@ def served() -> Served:
 @pytest.fixture(scope="module", autouse=True)
 def home(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch, at_a_port(served.control) as url:
-        at_home(folder, patch)
-        patch.setenv("ICEWRIGHT_URL", url)
-        patch.setenv("ICEWRIGHT_TOKEN", TOKEN)
+    with pytest.MonkeyPatch.context() as patch, beside(served.control, folder, patch):
         yield folder
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from icewright.core.errors import Unavailable
 from icewright.model.work.tasks import TaskState
-from tests.builders.command_line import at_home, icewright, on_screen
+from tests.builders.command_line import beside, icewright, on_screen
 from tests.builders.lakehouse import NAME, Lakehouse
-from tests.builders.served import TOKEN, at_a_port
 from tests.builders.worker import FINAL, Worker
 
 FOLLOWING, WATCHING = "icewright.maintenance.tasks_cli.time", "icewright.app.top.time"
@@ -22,10 +21,8 @@ FOLLOWING, WATCHING = "icewright.maintenance.tasks_cli.time", "icewright.app.top
 def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakehouse]:
     lakehouse = Lakehouse()
     lakehouse.create(properties={"icewright.mode": "auto"})
-    with pytest.MonkeyPatch.context() as patch, at_a_port(lakehouse.control) as url:
-        at_home(tmp_path_factory.mktemp("home"), patch)
-        patch.setenv("ICEWRIGHT_URL", url)
-        patch.setenv("ICEWRIGHT_TOKEN", TOKEN)
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch, beside(lakehouse.control, folder, patch):
         yield lakehouse
 
 

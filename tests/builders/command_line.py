@@ -6,9 +6,11 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from typer.main import get_command
@@ -16,7 +18,12 @@ from typer.testing import CliRunner
 
 from icewright.app.main import app
 from icewright.model.iceberg.catalog_entries import CatalogEntry
+from icewright.server.control import ControlPlane
+from tests.builders.served import TOKEN, at_a_port
+from tests.lakes.house import House, serving
 from tests.lakes.sqlite import BY_CITY, append, make_lake, make_table
+
+_House = TypeVar("_House", bound=House)
 
 COMMAND = get_command(app)
 """Made once: CliRunner.invoke makes it for each command, which takes longer than most commands."""
@@ -84,6 +91,25 @@ def at_home(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("HOME", str(folder / "home"))
     for name in ("ICEWRIGHT_CONFIG", "ICEWRIGHT_TOKEN"):
         patch.delenv(name, raising=False)
+
+
+@contextmanager
+def beside(control: ControlPlane, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The control plane behind a socket: what the environment names to commands, which run in a folder."""
+    with at_a_port(control) as url:
+        at_home(folder, patch)
+        patch.setenv("ICEWRIGHT_URL", url)
+        patch.setenv("ICEWRIGHT_TOKEN", TOKEN)
+        yield
+
+
+@contextmanager
+def within(house: _House, patch: pytest.MonkeyPatch) -> Iterator[_House]:
+    """The house behind a socket: what commands find by the configuration in its folder."""
+    write_configuration(house.folder, house.entry)
+    at_home(house.folder, patch)
+    with serving(house):
+        yield house
 
 
 def write_configuration(folder: Path, entry: CatalogEntry, more: str = "") -> None:

@@ -616,7 +616,7 @@ class TestPruning:
         store.done([first.event_id])
         clock.advance(1)
         store.done([second.event_id])
-        store.prune(clock.now() + RETENTION.events_ms)
+        store.prune(clock.now() + RETENTION.spans_ms[RowKind.EVENTS])
         assert [store.receive(each.event) for each in (first, second, third)] == [True, False, False]
         waiting = store.inbox(9)
         assert [each.event for each in waiting] == [third.event, first.event]
@@ -766,7 +766,7 @@ class TestPruning:
         store.optimizer_seen(hello("optimizer-1"))
         clock.advance(1)
         store.optimizer_seen(hello("optimizer-2"))
-        clock.advance(RETENTION.optimizers_ms)
+        clock.advance(RETENTION.spans_ms[RowKind.OPTIMIZERS])
         store.prune(clock.now())
         assert [seen.hello.optimizer_id for seen in store.optimizers()] == ["optimizer-2"]
 
@@ -781,7 +781,7 @@ class TestPruning:
             root = f"s3://bucket/{number}"
             store.save_access(AccessRecord("lake", root, WorkerAccess.PROVED, "", "optimizer-1", now + number))
             clock.advance(1)
-        keep = Retention(events_ms=1, optimizers_ms=1, findings_ms=1)
+        keep = Retention(dict.fromkeys((RowKind.EVENTS, RowKind.OPTIMIZERS, RowKind.FINDINGS), 1), 0)
         clock.advance(10)
         first = store.prune(clock.now(), keep, 2)
         kinds = {RowKind.EVENTS, RowKind.OPTIMIZERS, RowKind.FINDINGS}
@@ -891,12 +891,10 @@ class TestAccess:
         assert [store.access("lake", access.root) for access in records] == records
 
     def test_what_was_found_out_long_ago_is_pruned(self, store: TableStore, clock: ManualClock) -> None:
-        now = clock.now()
-        old = AccessRecord(
-            "lake", "s3://bucket/old", WorkerAccess.PROVED, "", "optimizer-1", now - RETENTION.findings_ms - 1
-        )
+        now, kept_ms = clock.now(), RETENTION.spans_ms[RowKind.FINDINGS]
+        old = AccessRecord("lake", "s3://bucket/old", WorkerAccess.PROVED, "", "optimizer-1", now - kept_ms - 1)
         store.save_access(old)
-        store.save_access(replace(old, root="s3://bucket/new", decided_at=now - RETENTION.findings_ms))
+        store.save_access(replace(old, root="s3://bucket/new", decided_at=now - kept_ms))
         store.prune(now)
         assert store.access("lake", "s3://bucket/old") is None
         assert store.access("lake", "s3://bucket/new") is not None

@@ -390,13 +390,14 @@ class MemoryTableStore(MemoryFindings):
 
     def prune(self, now: Instant, keep: Retention = RETENTION, limit: int = ROWS_AT_ONCE_MAX) -> Mapping[RowKind, int]:
         with self._lock:
-            silent = [one for one in reversed(self.optimizers()) if one.seen_at < now - keep.optimizers_ms][:limit]
+            old = now - keep.spans_ms[RowKind.OPTIMIZERS]
+            silent = [one for one in reversed(self.optimizers()) if one.seen_at < old][:limit]
             for one in silent:
                 del self._optimizers[one.hello.optimizer_id]
             return {
-                RowKind.EVENTS: self._inbox.forget(now - keep.events_ms, limit),
+                RowKind.EVENTS: self._inbox.forget(now - keep.spans_ms[RowKind.EVENTS], limit),
                 RowKind.OPTIMIZERS: len(silent),
-                RowKind.FINDINGS: self._prune_findings(now, keep.findings_ms, limit),
+                RowKind.FINDINGS: self._prune_findings(now, keep.spans_ms[RowKind.FINDINGS], limit),
             }
 
     def prune_plans(self, keep: int, limit: int) -> int:

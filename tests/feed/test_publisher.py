@@ -9,7 +9,7 @@ from icewright.feed.sql import SqlFeed
 from icewright.model.events.feed import Fact, FactKind, FeedFilter
 from icewright.model.iceberg.names import TableId
 from icewright.model.plans.plans import Reason
-from icewright.model.work.retention import RETENTION
+from icewright.model.work.retention import RETENTION, RowKind
 from icewright.observation.outages import CATALOG_PAUSE_MS
 from icewright.ports.feed import Feed
 from tests.builders.lakehouse import HOUR_MS, NAME, Lakehouse
@@ -101,7 +101,7 @@ class TestOfTheWholeServer:
         house = Lakehouse()
         feed = house.control.tasks.feed
         feed.tell(Fact(FactKind.PARKED, "lake", PARKED, TABLE, NAME), "parked")
-        house.clock.advance(RETENTION.feed_ms)
+        house.clock.advance(RETENTION.spans_ms[RowKind.FEED])
         house.control.loop.turn()
         assert facts(feed) != []
         house.clock.advance(HOUR_MS)

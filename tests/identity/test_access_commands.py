@@ -17,16 +17,13 @@ from icewright.model.access.permissions import OWNER, Grant, Principal, Role
 from icewright.store.schema_access import audit
 from icewright.store.transactions import writing
 from icewright.terminal.address import read_address
-from tests.builders.command_line import at_home, icewright, write_configuration
-from tests.lakes.house import House, serving
+from tests.builders.command_line import icewright, within
+from tests.lakes.house import House
 
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    made = House(tmp_path)
-    write_configuration(tmp_path, made.entry)
-    at_home(tmp_path, monkeypatch)
-    with serving(made):
+    with within(House(tmp_path), monkeypatch) as made:
         yield made
 
 

@@ -10,9 +10,9 @@ import pytest
 from icewright.core.errors import Rejected
 from icewright.model.events.feed import Fact, FactKind
 from icewright.model.plans.plans import Reason
-from tests.builders.command_line import at_home, icewright, write_configuration
+from tests.builders.command_line import icewright, within
 from tests.builders.mailbox import Mailbox, told
-from tests.lakes.house import House, serving
+from tests.lakes.house import House
 
 MINUTE_MS = 60_000
 
@@ -35,10 +35,7 @@ class HouseWithReceiver(House):
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HouseWithReceiver]:
-    made = HouseWithReceiver(tmp_path)
-    write_configuration(tmp_path, made.entry)
-    at_home(tmp_path, monkeypatch)
-    with serving(made):
+    with within(HouseWithReceiver(tmp_path), monkeypatch) as made:
         yield made
 
 

@@ -355,9 +355,9 @@ class TestAll:
             told.clock.advance(BACK_OFF_MS[1])
         run(notifier)
         assert notifications.views()[0].trouble == "there are dead letters"
-        (dead,) = notifications.dead_letters(limit=9)
+        (dead,) = notifications.store.dead_letters(limit=9)
         told.mailbox.trouble = None
-        notifications.retry(dead.message.message_id)
+        notifications.store.retry(dead.message.message_id)
         run(notifier)
         assert told.mailbox.got[0].message_id == dead.message.message_id
         assert notifications.views()[0].trouble == ""

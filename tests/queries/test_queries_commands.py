@@ -15,9 +15,9 @@ from icewright.core.system_clock import SystemClock
 from icewright.model.iceberg.names import TableId
 from icewright.model.queries.recommendations import AggregationCandidate
 from icewright.queries.spool import QuerySpool
-from tests.builders.command_line import at_home, icewright, on_screen
+from tests.builders.command_line import beside, icewright, on_screen
 from tests.builders.queries import equal, leave, of_format, query, read_of, recommendation
-from tests.builders.served import EVENTS, TOKEN, Served, at_a_port
+from tests.builders.served import EVENTS, Served
 from tests.doubles.clock import ManualClock
 
 WIDTH = 80
@@ -28,10 +28,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     clock = ManualClock(SystemClock().now())  # about that of the command, which leaves out what is too long ago
     with closing(QuerySpool(tmp_path / "queries.db", 1 << 20, clock)) as spool:
         made = Served(clock=clock, spool=spool)
-        with at_a_port(made.control) as url:
-            at_home(tmp_path, monkeypatch)
-            monkeypatch.setenv("ICEWRIGHT_URL", url)
-            monkeypatch.setenv("ICEWRIGHT_TOKEN", TOKEN)
+        with beside(made.control, tmp_path, monkeypatch):
             yield made
 
 

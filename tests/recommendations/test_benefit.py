@@ -15,9 +15,9 @@ from icewright.model.queries.queries import Operator
 from icewright.model.queries.recommendations import Recommendation
 from icewright.model.queries.templates import WEEK_MS, FilteredColumn, Sums, Template, TemplateWeek, week_of
 from icewright.recommendations.effects import scanned
-from tests.builders.command_line import at_home, icewright, on_screen
+from tests.builders.command_line import beside, icewright, on_screen
 from tests.builders.queries import measurement, of_format, recommendation
-from tests.builders.served import EVENTS, TOKEN, Served, at_a_port
+from tests.builders.served import EVENTS, Served
 from tests.doubles.clock import ManualClock
 
 WIDTH = 80
@@ -29,10 +29,7 @@ BY_CITY = recommendation(EVENTS, "city")
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     made = Served(clock=ManualClock(SystemClock().now()))
-    with at_a_port(made.control) as url:
-        at_home(tmp_path, monkeypatch)
-        monkeypatch.setenv("ICEWRIGHT_URL", url)
-        monkeypatch.setenv("ICEWRIGHT_TOKEN", TOKEN)
+    with beside(made.control, tmp_path, monkeypatch):
         yield made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -64,10 +65,21 @@ class World:
         return self.prunings.rows()[kind].count
 
 
+def kept_for(spans_ms: Mapping[RowKind, int]) -> Retention:
+    return replace(RETENTION, spans_ms={**RETENTION.spans_ms, **spans_ms})
+
+
 def test_each_kind_goes_when_its_own_span_is_over() -> None:
-    keep = replace(RETENTION, audit_ms=9_000 * DAY_MS, tables_ms=91 * DAY_MS)
-    keep = replace(keep, task_logs_ms=RETENTION.feed_ms - DAY_MS)
-    keep = replace(keep, approvals_ms=keep.removals_ms + DAY_MS, policies_ms=keep.removals_ms + 2 * DAY_MS)
+    spans_ms = RETENTION.spans_ms
+    keep = kept_for(
+        {
+            RowKind.AUDIT: 9_000 * DAY_MS,
+            RowKind.TABLES: 91 * DAY_MS,
+            RowKind.TASK_LOGS: spans_ms[RowKind.FEED] - DAY_MS,
+            RowKind.APPROVALS: spans_ms[RowKind.REMOVALS] + DAY_MS,
+            RowKind.POLICIES: spans_ms[RowKind.REMOVALS] + 2 * DAY_MS,
+        }
+    )
     world = World(keep)
     begun = world.clock.now()
     world.end(1)
@@ -83,18 +95,9 @@ def test_each_kind_goes_when_its_own_span_is_over() -> None:
     for number in range(2):
         world.policies.apply(NewRevision(Policies(()), "ada"), number)
     world.tables.save_record(record(7, dropped_at=begun))
-    there = {
-        RowKind.TABLES: keep.tables_ms,
-        RowKind.REMOVALS: keep.removals_ms,
-        RowKind.APPROVALS: keep.approvals_ms,
-        RowKind.POLICIES: keep.policies_ms,
-        RowKind.MESSAGES: RETENTION.messages_ms,
-        RowKind.KEPT: UNDO_KEPT_MS,
-        RowKind.FEED: RETENTION.feed_ms,
-        RowKind.DEAD_LETTERS: RETENTION.dead_letters_ms,
-        RowKind.TASKS: RETENTION.tasks_ms,
-        RowKind.TASK_LOGS: keep.task_logs_ms,
-    }
+    aged = [RowKind.TABLES, RowKind.REMOVALS, RowKind.APPROVALS, RowKind.POLICIES, RowKind.MESSAGES]
+    aged += (RowKind.FEED, RowKind.DEAD_LETTERS, RowKind.TASKS, RowKind.TASK_LOGS)
+    there = {**{kind: keep.spans_ms[kind] for kind in aged}, RowKind.KEPT: UNDO_KEPT_MS}
     world.audit.link()
     audited = world.count(RowKind.AUDIT)
     for kind, span_ms in sorted(there.items(), key=lambda one: one[1]):
@@ -119,7 +122,7 @@ def test_t12_the_audit_is_kept_for_good_unless_somebody_says_otherwise() -> None
 
 
 def test_t12_old_entries_of_the_audit_go_a_batch_at_a_time_and_the_rest_verifies() -> None:
-    world = World(replace(RETENTION, audit_ms=1_000))
+    world = World(kept_for({RowKind.AUDIT: 1_000}))
     log = world.audit
     for _ in range(ROWS_AT_ONCE_MAX + 10):
         log.append(Act("a", "x"))
@@ -143,7 +146,7 @@ def test_what_went_and_what_is_left_is_counted(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pruning, "BATCHES_MAX", 2)
     world = World()
     world.end(5)
-    world.clock.advance(RETENTION.tasks_ms + 1)
+    world.clock.advance(RETENTION.spans_ms[RowKind.TASKS] + 1)
     young = world.clock.now()
     world.tasks.enqueue(new_task("task-young", table=9))
     world.tasks.request_cancel("task-young", REASON)
@@ -175,7 +178,7 @@ def test_a_task_that_is_not_in_the_history_waits_for_it() -> None:
     history = HistoryProgress(hold_ms=DAY_MS)
     world, table = World(history=history), MemoryHistory()
     world.end(2)
-    world.clock.advance(RETENTION.tasks_ms + 1)
+    world.clock.advance(RETENTION.spans_ms[RowKind.TASKS] + 1)
     with capture_logs() as logs:
         world.pruner.prune()  # by a server that has not asked yet
         assert world.count(RowKind.TASKS) == 2
@@ -202,7 +205,7 @@ def test_it_is_said_whether_old_tasks_wait_for_the_history() -> None:
 def test_what_the_history_does_not_have_is_held_so_long_and_then_told_of() -> None:
     world = World(history=HistoryProgress(hold_ms=DAY_MS))
     world.end(2)
-    world.clock.advance(RETENTION.tasks_ms + DAY_MS)
+    world.clock.advance(RETENTION.spans_ms[RowKind.TASKS] + DAY_MS)
     world.restarted().prune()
     assert world.count(RowKind.TASKS) == 2
     world.clock.advance(1)
@@ -215,7 +218,7 @@ def test_what_the_history_does_not_have_is_held_so_long_and_then_told_of() -> No
 
 def test_of_what_ended_since_the_last_copy_nothing_goes() -> None:
     history = HistoryProgress(hold_ms=DAY_MS)
-    world = World(replace(RETENTION, tasks_ms=1_000), history)
+    world = World(kept_for({RowKind.TASKS: 1_000}), history)
     writer = HistoryWriter(world.tasks, MemoryHistory(), history)
     world.end(1)
     world.clock.advance(SETTLED_MS + 1)
@@ -233,7 +236,7 @@ def test_plans_are_looked_through_once_their_tasks_are_gone(monkeypatch: pytest.
     world = World(replace(RETENTION, plans=0))
     world.end(3)
     world.tables.save_plan(plan("plan-1"))  # that of all these tasks
-    world.clock.advance(RETENTION.tasks_ms + 1)
+    world.clock.advance(RETENTION.spans_ms[RowKind.TASKS] + 1)
     world.pruner.prune()
     assert (world.count(RowKind.TASKS), world.count(RowKind.PLANS)) == (1, 1)
     world.pruner.prune()
@@ -244,9 +247,9 @@ def test_a_table_goes_behind_the_removals_of_its_files() -> None:
     world = World()
     world.tables.save_record(record(dropped_at=world.clock.now()))
     remove(world.deletions, "run-1")
-    world.clock.advance(RETENTION.tables_ms + 1)
+    world.clock.advance(RETENTION.spans_ms[RowKind.TABLES] + 1)
     world.pruner.prune()
     assert world.tables.record(record().table_id) is not None
-    world.clock.advance(RETENTION.removals_ms)
+    world.clock.advance(RETENTION.spans_ms[RowKind.REMOVALS])
     world.pruner.prune()
     assert world.tables.record(record().table_id) is None

@@ -127,7 +127,7 @@ class TestBounds:
         before = rows(engine)
         unfilled = {"orphan_sightings", "probes", "refused_plans"}
         assert {name for name in pruned_tables() if before[name] == 0} == unfilled
-        clock.advance(10 * max(RETENTION.kept_ms(kind) or 0 for kind in RowKind))
+        clock.advance(10 * max(RETENTION.spans_ms.values()))
         Pruner(past, clock, Keeping()).prune()
         Pruner(past, clock, Keeping()).prune()  # what only goes behind something else
         after = rows(engine)
@@ -166,7 +166,7 @@ class TestUpgraded:
             for aged in ("UPDATE deletion_runs SET changed_at = :at", "UPDATE policy_revisions SET replaced_at = :at"):
                 connection.execute(text(f"{aged} WHERE {aged.split()[3]} = 1"), {"at": at})
         policies, deletions = SqlPolicies(engine), SqlDeletionStore(engine)
-        long_ago = at - RETENTION.policies_ms
+        long_ago = at - RETENTION.spans_ms[RowKind.POLICIES]
         assert [deletions.prune(long_ago, 9), policies.prune(long_ago, 9)] == [0, 0]
         assert [policies.prune(at + 1, 9), deletions.prune_approvals(at + 1, 9)] == [2, 0]
         assert rows(engine)["policy_revisions"] == policies.present() - 2 == 1

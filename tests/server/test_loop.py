@@ -15,7 +15,7 @@ from icewright.events.reporting import GRACE_MS
 from icewright.maintenance.table_maintainer import Looked
 from icewright.model.events.events import Channel, CommitEvent, Lag
 from icewright.model.iceberg.names import TableName
-from icewright.model.work.retention import RETENTION
+from icewright.model.work.retention import RETENTION, RowKind
 from icewright.model.work.tasks import Task, TaskState
 from icewright.observation.outages import CATALOG_PAUSE_MS, STORAGE_AWAY_MAX, STORAGE_PAUSE_MS
 from icewright.ports.inbox import EventFilter
@@ -582,7 +582,7 @@ def test_old_events_are_forgotten_once_an_hour(house: Lakehouse) -> None:
     event = CommitEvent(NAME, 1, house.metadata().table_id.uuid, None, None, None)
     assert house.tables.receive(event)
     house.control.loop.round()
-    house.pass_time(RETENTION.events_ms - MINUTE_MS)
+    house.pass_time(RETENTION.spans_ms[RowKind.EVENTS] - MINUTE_MS)
     house.control.loop.round()
     house.pass_time(2 * MINUTE_MS)  # old enough now, but pruned two minutes ago
     house.control.loop.round()
@@ -600,7 +600,7 @@ def test_tasks_that_ended_long_ago_are_forgotten_in_batches(house: Lakehouse, mo
         house.tasks.request_cancel(f"task-{number}", REASON)
     house.tasks.enqueue(new_task("task-waiting", table=9))
     house.control.loop.round()
-    house.pass_time(RETENTION.tasks_ms)
+    house.pass_time(RETENTION.spans_ms[RowKind.TASKS])
     house.control.loop.round()
     assert house.tasks.counts()[TaskState.CANCELLED] == 5
     house.pass_time(PRUNING_INTERVAL_MS)

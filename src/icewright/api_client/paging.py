@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from icewright.model.iceberg.tables import Json
+from icewright.core.codec import from_json
 
 if TYPE_CHECKING:
     from icewright.api_client.connection import Page  # at run time this would load an HTTP client
 
+_T = TypeVar("_T")
 
-def pages(ask: Callable[[str | None], Page]) -> Iterator[Json]:
-    """All items of a list, page by page, as they are asked for."""
+
+def pages(of: type[_T], ask: Callable[[str | None], Page]) -> Iterator[_T]:
+    """All items of a list as the views that they are, page by page, as they are asked for."""
     cursor: str | None = None
     while True:
         found = ask(cursor)
-        yield from found.items
+        yield from (from_json(of, item) for item in found.items)
         cursor = found.next_cursor
         if cursor is None:
             return

@@ -108,8 +108,8 @@ def _table(client: Client, known: Json) -> str:
 
 def _fleet(client: Client) -> str:
     totals = from_json(TableTotals, client.totals())
-    found = pages(lambda cursor: client.tables(sort="health", limit=500, cursor=cursor))
-    tables = [from_json(TableSummary, one) for one in islice(found, _TABLES_MAX)]
+    found = pages(TableSummary, lambda cursor: client.tables(sort="health", limit=500, cursor=cursor))
+    tables = [*islice(found, _TABLES_MAX)]
     rows = [
         (
             one.name,
@@ -149,8 +149,7 @@ def _fleet(client: Client) -> str:
 
 
 def _waiting(client: Client) -> list[WaitingView]:
-    found = pages(lambda cursor: client.waiting(limit=100, cursor=cursor))
-    return [from_json(WaitingView, one) for one in islice(found, _TABLES_MAX)]
+    return [*islice(pages(WaitingView, lambda cursor: client.waiting(limit=100, cursor=cursor)), _TABLES_MAX)]
 
 
 def _tasks(client: Client, of_table: Json | None) -> list[TaskView]:

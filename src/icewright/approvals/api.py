@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from icewright.approvals.service import Approvals
 from icewright.approvals.views import ApprovalView, approval_view
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.model.plans.approvals import ApprovalPlace
 from icewright.observation.lookups import ByUuid
+from icewright.ports.deletions import DeletionStore
 from icewright.web.deps import Caller, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, page
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page
 from icewright.web.schema import operation, page_of
 
 router = APIRouter(prefix="/approvals", tags=["plans"])
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/approvals", tags=["plans"])
     **operation(page_of(ApprovalView), problems={404: "No such table or catalog."}),
 )
 def list_approvals(
-    approvals: Service[Approvals],
+    deletions: Service[DeletionStore],
     by_uuid: ByUuid,
     caller: Caller,
     *,
@@ -40,7 +40,5 @@ def list_approvals(
     """
     before, within = decode_cursor(ApprovalPlace, cursor), caller.scopes(Permission.READ)
     table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
-    found = approvals.all_given(table_id=table_id, limit=limit + 1, before=before, within=within)
-    last = found[limit - 1] if len(found) > limit else None
-    ended = None if last is None else ApprovalPlace(last.approved_at, last.plan_hash)
-    return page([approval_view(one) for one in found[:limit]], ended)
+    found = deletions.approvals(table_id=table_id, limit=limit + 1, before=before, within=within)
+    return first_page(found, limit, lambda one: ApprovalPlace(one.approved_at, one.plan_hash), approval_view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
@@ -12,7 +12,7 @@ from icewright.core import codec
 from icewright.core.clock import Clock
 from icewright.core.errors import Conflict, InvalidMessage
 from icewright.feed.publisher import FeedPublisher
-from icewright.model.access.permissions import EVERYWHERE, Scopes
+from icewright.model.access.permissions import EVERYWHERE
 from icewright.model.actions.actions import ActionKind, cause_of
 from icewright.model.actions.deletion import plan_hash_of
 from icewright.model.actions.remove_files import RemoveExpiredFiles, RemoveOrphanFiles
@@ -81,12 +81,6 @@ class Approvals:
     def given(self, plan: Plan) -> Approval | None:
         """Who approved this very plan."""
         return self._deletions.approval(approval_hash(plan))
-
-    def all_given(
-        self, *, table_id: TableId | None, limit: int, before: ApprovalPlace | None, within: Scopes
-    ) -> Sequence[Approval]:
-        """Approvals, the latest first; see :meth:`icewright.ports.deletions.DeletionStore.approvals`."""
-        return self._deletions.approvals(table_id=table_id, limit=limit, before=before, within=within)
 
     def figures(self, plan: Plan) -> dict[str, str]:
         """Who approved it, as a task's reason says it; nothing where nobody had to."""

@@ -72,8 +72,8 @@ class OwnTable:
         with self._asking():
             return self._end(self._table(self._catalog()), key)
 
-    def append(self, rows: Sequence[Any], key: str, after: str | None, end: str) -> None:
-        """Append rows, which have our columns as attributes, and say that they end at ``end``.
+    def append(self, rows: Sequence[Mapping[str, Any]], key: str, after: str | None, end: str) -> None:
+        """Append rows, values by our columns, and say that they end at ``end``.
 
         Only where they ended at ``after`` before. Raises :class:`Conflict` where they did not, or somebody else
         committed; :class:`OutcomeUnknown` where it is not known whether the table has grown.
@@ -181,13 +181,13 @@ class OwnTable:
         except (ValueError, AttributeError, TypeError) as error:
             raise Unsupported(f"the property {self.fields_key} of {self.name} is not what icewright wrote") from error
 
-    def _batch(self, table: Table, rows: Sequence[Any]) -> pa.Table:
+    def _batch(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         """Rows under the names that the columns have by now; a column that its users dropped is left out."""
         ids, columns = self._ids(table), {field.field_id: field.name for field in table.schema().fields}
         arrays: dict[str, pa.Array] = {}
         for name, column in self.columns.items():
             if ids.get(name) in columns:
-                values: list[Any] = [_writable(getattr(row, name)) for row in rows]
+                values: list[Any] = [_writable(row[name]) for row in rows]
                 if column is INSTANT:
                     micros = [None if value is None else value * 1_000 for value in values]
                     array = pa.array(micros, pa.int64()).cast(column[1])

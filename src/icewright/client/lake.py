@@ -86,8 +86,8 @@ class Lake:
 
     def tables(self, *, catalog: str | None = None) -> Iterator[Table]:
         """All tables, page by page as they are asked for; of one catalog, if one is named."""
-        found = pages(lambda cursor: self._client.tables(catalog=catalog, cursor=cursor))
-        return (Table(self._client, from_json(TableSummary, item), self._task) for item in found)
+        found = pages(TableSummary, lambda cursor: self._client.tables(catalog=catalog, cursor=cursor))
+        return (Table(self._client, view, self._task) for view in found)
 
     def table(self, name: str) -> Table:
         """The table of that name: ``catalog.namespace.table``, odd parts in backticks.
@@ -103,8 +103,8 @@ class Lake:
 
     def tasks(self, *states: TaskState) -> Iterator[Task]:
         """All tasks, newest first; only those in these states, if any are named."""
-        found = pages(lambda cursor: self._client.tasks(states=states, cursor=cursor))
-        return (self._task(from_json(TaskView, item)) for item in found)
+        found = pages(TaskView, lambda cursor: self._client.tasks(states=states, cursor=cursor))
+        return (self._task(view) for view in found)
 
     def plan(self, plan_id: str) -> Plan:
         """A plan by its id, of any client. Raises ``NotFound``."""
@@ -112,13 +112,11 @@ class Lake:
 
     def waiting(self) -> Iterator[WaitingView]:
         """The plans that wait for a person, the oldest first: ``lake.plan(waiting.plan_id)`` can be approved."""
-        found = pages(lambda cursor: self._client.waiting(cursor=cursor))
-        return (from_json(WaitingView, item) for item in found)
+        return pages(WaitingView, lambda cursor: self._client.waiting(cursor=cursor))
 
     def approvals(self) -> Iterator[ApprovalView]:
         """Who let which plan go, when, and why it had to wait, the latest first."""
-        found = pages(lambda cursor: self._client.approvals(cursor=cursor))
-        return (from_json(ApprovalView, item) for item in found)
+        return pages(ApprovalView, lambda cursor: self._client.approvals(cursor=cursor))
 
     def events(
         self, *, state: EventState | None = None, channel: Channel | None = None, table: str | None = None
@@ -126,13 +124,13 @@ class Lake:
         """Commits that were reported to the server, newest first: whether their tables were looked at, or why not."""
         states, channels = (None if one is None else one.value for one in (state, channel))
         name = None if table is None else str(full_name(self._client, table))
-        found = pages(lambda cursor: self._client.events(cursor=cursor, state=states, channel=channels, name=name))
-        return (from_json(EventView, item) for item in found)
+        return pages(
+            EventView, lambda cursor: self._client.events(cursor=cursor, state=states, channel=channels, name=name)
+        )
 
     def groups(self) -> Iterator[GroupView]:
         """The resource groups by name: their caps, what is held of them, and what waits."""
-        found = pages(lambda cursor: self._client.groups(cursor=cursor))
-        return (from_json(GroupView, item) for item in found)
+        return pages(GroupView, lambda cursor: self._client.groups(cursor=cursor))
 
     def group(self, name: str) -> GroupDocument:
         """A resource group with who holds what of it, and what waits in its lanes. Raises ``NotFound``."""

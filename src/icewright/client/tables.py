@@ -147,19 +147,18 @@ class Table:
     def tasks(self, *states: TaskState) -> Iterator[Task]:
         """Its tasks, newest first; only those in these states, if any are named."""
         of_table = {"uuid": self.uuid, "catalog": self.summary.catalog}
-        found = pages(lambda cursor: self._client.tasks(states=states, table=of_table, cursor=cursor))
-        return (self._task(from_json(TaskView, item)) for item in found)
+        found = pages(TaskView, lambda cursor: self._client.tasks(states=states, table=of_table, cursor=cursor))
+        return (self._task(view) for view in found)
 
     def plans(self) -> Iterator[Plan]:
         """The plans for it that are kept, newest first."""
-        found = pages(lambda cursor: self._client.plans(self.uuid, self.summary.catalog, cursor=cursor))
-        return (Plan(self._client, from_json(PlanView, item), None, self._task) for item in found)
+        found = pages(PlanView, lambda cursor: self._client.plans(self.uuid, self.summary.catalog, cursor=cursor))
+        return (Plan(self._client, view, None, self._task) for view in found)
 
     def approvals(self) -> Iterator[ApprovalView]:
         """Who let which of its plans go, the latest first."""
         of_table = {"uuid": self.uuid, "catalog": self.summary.catalog}
-        found = pages(lambda cursor: self._client.approvals(table=of_table, cursor=cursor))
-        return (from_json(ApprovalView, item) for item in found)
+        return pages(ApprovalView, lambda cursor: self._client.approvals(table=of_table, cursor=cursor))
 
     def history(self) -> Iterator[FactView]:
         """What happened to it, oldest first, for as long as facts are kept: two weeks."""
@@ -190,8 +189,7 @@ def rows_of(summary: TableSummary) -> list[tuple[str, str]]:
 
 def facts(client: Client, *, kinds: Sequence[str] = (), under: Sequence[str] = ()) -> Iterator[FactView]:
     """Facts of the feed, oldest first."""
-    found = pages(lambda cursor: client.feed(kinds=kinds, under=under, cursor=cursor))
-    return (from_json(FactView, item) for item in found)
+    return pages(FactView, lambda cursor: client.feed(kinds=kinds, under=under, cursor=cursor))
 
 
 def full_name(client: Client, text: str) -> TableName:

@@ -78,8 +78,7 @@ class Task:
 
     def attempts(self) -> Iterator[ListedAttempt]:
         """Every try at it, oldest first: who had it, how it ended, and why it failed."""
-        found = pages(lambda cursor: self._client.attempts(self.task_id, cursor=cursor))
-        return (from_json(ListedAttempt, item) for item in found)
+        return pages(ListedAttempt, lambda cursor: self._client.attempts(self.task_id, cursor=cursor))
 
     def attempt(self, number: int) -> AttemptDocument:
         """One try at it with its report. Raises ``NotFound``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from icewright.config.setting import Kind, Setting, integer
+from icewright.config.setting import Kind, Setting, choice, integer
 from icewright.model.work.optimizers import TuneMode
 
 MEMORY_TEXT = re.compile(r"[1-9][0-9]*[kmgt]\Z")
@@ -13,26 +13,25 @@ BY_STEPS, AT_ONCE = "steps", "at-once"
 SPAN_MS_MIN = 1_000
 QUIET_CYCLES_MAX = 500
 """So many attempts of a group are looked at."""
-_SIZE = "a number and k, m, g or t, such as 4g"
+SIZE = "a number and k, m, g or t, such as 4g"
 
 
-def _is_size(value: str) -> bool:
+def is_size(value: str) -> bool:
+    """Whether it is a size of memory as Spark writes it."""
     return MEMORY_TEXT.match(value) is not None
 
 
 def _is_step(value: str) -> bool:
-    return _is_size(value) or (MEMORY_FACTOR.match(value) is not None and float(value[1:]) > 1)
+    return is_size(value) or (MEMORY_FACTOR.match(value) is not None and float(value[1:]) > 1)
 
 
 AUTOTUNE = (
-    Setting(
+    choice(
         "mode",
-        Kind.TEXT,
         "Whether decisions about optimizers and their memory are advice (advise), or the leading server carries them "
         "out by resident optimizers on its machine (act).",
+        tuple(TuneMode),
         default=TuneMode.ADVISE.value,
-        allowed=", ".join(TuneMode),
-        accepts=lambda value: value in tuple(TuneMode),
     ),
     integer(
         "wait_ms",
@@ -59,27 +58,23 @@ AUTOTUNE = (
         Kind.TEXT,
         "Memory of an optimizer of a large queue to begin with; those of normal queues begin with optimizer.memory.",
         default="4g",
-        allowed=_SIZE,
-        accepts=_is_size,
+        allowed=SIZE,
+        accepts=is_size,
     ),
     Setting(
         "memory_step",
         Kind.TEXT,
         "By how much memory grows and shrinks: by a size, or by a factor; of x1.2 the counterpart down is 0.8.",
         default="2g",
-        allowed=f"{_SIZE}, or a factor from x1.01 to x1.99",
+        allowed=f"{SIZE}, or a factor from x1.01 to x1.99",
         accepts=_is_step,
     ),
-    Setting(
-        "memory_max", Kind.TEXT, "The most memory of an optimizer.", default="16g", allowed=_SIZE, accepts=_is_size
-    ),
-    Setting(
+    Setting("memory_max", Kind.TEXT, "The most memory of an optimizer.", default="16g", allowed=SIZE, accepts=is_size),
+    choice(
         "less_memory",
-        Kind.TEXT,
         "How memory that is not needed shrinks: by steps, or down to the first value at once.",
+        (BY_STEPS, AT_ONCE),
         default=BY_STEPS,
-        allowed=f"{BY_STEPS}, {AT_ONCE}",
-        accepts=lambda value: value in (BY_STEPS, AT_ONCE),
     ),
     integer(
         "oom_cycles",

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from icewright.config.model import ClusterConfig
-from icewright.config.setting import Kind, Setting, integer
+from icewright.config.setting import Kind, Setting, choice, integer
 from icewright.core.errors import InvalidConfiguration
 from icewright.core.servers import (
     CLUSTER_DEAD_MS,
@@ -53,22 +53,19 @@ CLUSTER = (
         least=2 * CLUSTER_HEARTBEAT_MS_MIN,
         allowed=f"twice heartbeat_ms or more, and {2 * CLUSTER_HEARTBEAT_MS_MIN} or more",
     ),
-    Setting(
+    choice(
         "balance",
-        Kind.TEXT,
         "Of several servers: what the leader balances between them in addition to the number of their buckets.",
+        (TABLES, FILES),
         default=TABLES,
         allowed=f"{TABLES}, {FILES} (data files of the tables)",
-        accepts=lambda value: value in (TABLES, FILES),
     ),
-    Setting(
+    choice(
         "coordinator",
-        Kind.TEXT,
         "Of several servers: what says which of them are there, and elects the one that leads. Who looks at which "
         "tables is always in the store, which is on PostgreSQL. The same for all servers of a store.",
+        (STORE, ZOOKEEPER),
         default=STORE,
-        allowed=f"{STORE}, {ZOOKEEPER}",
-        accepts=lambda value: value in (STORE, ZOOKEEPER),
     ),
     Setting(
         "zookeeper_hosts",
@@ -102,13 +99,11 @@ CLUSTER = (
         accepts=lambda value: ":" not in value,
     ),
     Setting("zookeeper_password", Kind.TEXT, "That user's password, as env:NAME or file:/path."),
-    Setting(
+    choice(
         "zookeeper_scheme",
-        Kind.TEXT,
         "How the user logs in: digest, or SASL with DIGEST-MD5.",
+        (DIGEST, SASL),
         default=DIGEST,
-        allowed=f"{DIGEST}, {SASL}",
-        accepts=lambda value: value in (DIGEST, SASL),
     ),
     Setting(
         "zookeeper_ca",

@@ -26,7 +26,7 @@ from icewright.model.policy.policy import PolicyRule
 from icewright.model.policy.resource_groups import ResourceGroup
 from icewright.model.queries.queries import LiteralPolicy
 from icewright.model.work.optimizers import TuneMode
-from icewright.model.work.retention import DAY_MS, HISTORY_HOLD_DAYS, RETENTION, Retention
+from icewright.model.work.retention import HISTORY_HOLD_DAYS, KEPT, Retention, RowKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class ServerConfig:
     headers that are answered beside those of the address, ``peer_url`` is where the other servers of the store reach
     it, None for the address that it listens on.
     ``public_url`` is where it is found from elsewhere; ``tls_certificate`` and ``tls_key`` are there both or neither.
+    ``keep`` has the settings ``keep_...``, as :data:`icewright.model.work.retention.KEPT` has them.
     """
 
     host: str
@@ -60,46 +61,12 @@ class ServerConfig:
     processes: int = 1
     parallel_looks: int = PARALLEL_LOOKS
     approvals: str = "two-persons"
-    keep_tasks_days: int = RETENTION.tasks_ms // DAY_MS
-    keep_task_logs_days: int = RETENTION.task_logs_ms // DAY_MS
-    keep_events_days: int = RETENTION.events_ms // DAY_MS
-    keep_feed_days: int = RETENTION.feed_ms // DAY_MS
-    keep_messages_days: int = RETENTION.messages_ms // DAY_MS
-    keep_dead_letters_days: int = RETENTION.dead_letters_ms // DAY_MS
-    keep_plans: int = RETENTION.plans
-    keep_findings_days: int = RETENTION.findings_ms // DAY_MS
-    keep_optimizers_days: int = RETENTION.optimizers_ms // DAY_MS
-    keep_audit_days: int = 0
-    keep_removals_days: int = RETENTION.removals_ms // DAY_MS
-    keep_approvals_days: int = RETENTION.approvals_ms // DAY_MS
-    keep_policies_days: int = RETENTION.policies_ms // DAY_MS
-    keep_dropped_tables_days: int = RETENTION.tables_ms // DAY_MS
-    keep_queries_days: int = RETENTION.queries_ms // DAY_MS
-    keep_recommendations_days: int = RETENTION.recommendations_ms // DAY_MS
-    keep_decisions_days: int = RETENTION.decisions_ms // DAY_MS
+    keep: Mapping[RowKind, int] = field(default_factory=lambda: KEPT)
 
     @property
     def retention(self) -> Retention:
         """How long the store keeps what is of the past."""
-        return Retention(
-            tasks_ms=self.keep_tasks_days * DAY_MS,
-            task_logs_ms=self.keep_task_logs_days * DAY_MS,
-            events_ms=self.keep_events_days * DAY_MS,
-            feed_ms=self.keep_feed_days * DAY_MS,
-            messages_ms=self.keep_messages_days * DAY_MS,
-            dead_letters_ms=self.keep_dead_letters_days * DAY_MS,
-            plans=self.keep_plans,
-            findings_ms=self.keep_findings_days * DAY_MS,
-            optimizers_ms=self.keep_optimizers_days * DAY_MS,
-            audit_ms=self.keep_audit_days * DAY_MS or None,
-            removals_ms=self.keep_removals_days * DAY_MS,
-            approvals_ms=self.keep_approvals_days * DAY_MS,
-            policies_ms=self.keep_policies_days * DAY_MS,
-            tables_ms=self.keep_dropped_tables_days * DAY_MS,
-            queries_ms=self.keep_queries_days * DAY_MS,
-            recommendations_ms=self.keep_recommendations_days * DAY_MS,
-            decisions_ms=self.keep_decisions_days * DAY_MS,
-        )
+        return Retention.of(self.keep)
 
     @property
     def is_exposed(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from icewright.config.setting import Kind, Setting, integer
+from icewright.config.setting import Kind, Setting, choice, integer
 from icewright.model.work.optimizers import TuneMode
 
 NONE, WEBHOOK, COMMAND, KUBERNETES = "none", "webhook", "command", "kubernetes"
@@ -19,22 +19,18 @@ PERCENT_MAX: Final = 100
 
 
 PLATFORM = (
-    Setting(
+    choice(
         "kind",
-        Kind.TEXT,
         "What is asked to start and end servers: nothing, the receiver of a webhook, a command, or Kubernetes.",
+        KINDS,
         default=NONE,
-        allowed=", ".join(KINDS),
-        accepts=lambda value: value in KINDS,
     ),
-    Setting(
+    choice(
         "mode",
-        Kind.TEXT,
         "Whether decisions about the number of servers are advice (advise), or the leading server asks the platform "
         "(act).",
+        tuple(TuneMode),
         default=TuneMode.ADVISE.value,
-        allowed=", ".join(TuneMode),
-        accepts=lambda value: value in tuple(TuneMode),
     ),
     integer("servers_min", "The fewest servers of the store.", default=1, least=1, most=SERVERS_MAX),
     integer(

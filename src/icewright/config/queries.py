@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icewright.config.setting import Kind, Setting, integer
+from icewright.config.setting import Kind, Setting, choice, integer
 from icewright.model.queries.queries import LiteralPolicy
 
 SPOOL_BYTES_MIN = 1 << 20
@@ -22,14 +22,12 @@ QUERIES = (
         Kind.MAPPING,
         'Which catalog of icewright a catalog of an engine is: iceberg = "lake". By default the one of the same name.',
     ),
-    Setting(
+    choice(
         "literals",
-        Kind.TEXT,
         "What is kept of the values in queries: hash replaces strings by keyed digests, drop keeps none, keep keeps "
         "all.",
+        tuple(LiteralPolicy),
         default=LiteralPolicy.HASH.value,
-        allowed=", ".join(LiteralPolicy),
-        accepts=lambda value: value in tuple(LiteralPolicy),
     ),
     Setting(
         "hash_key",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from icewright.config.setting import Kind, Setting, integer
 from icewright.model.work.retention import (
-    DAY_MS,
     HISTORY_HOLD_DAYS,
     KEEP_AUDIT_DAYS_MIN,
     KEEP_DAYS_MAX,
@@ -16,17 +15,15 @@ from icewright.model.work.retention import (
     KEEP_QUERIES_DAYS_MIN,
     KEEP_TABLES_DAYS_MIN,
     KEEP_TASKS_DAYS_MIN,
+    KEPT,
     SETTING_OF,
     RowKind,
 )
-from icewright.model.work.retention import RETENTION as KEPT
 
 
 def _days(kind: RowKind, about: str, least: int = 1) -> Setting:
     """A setting in days, at least so many."""
-    return integer(
-        SETTING_OF[kind], about, default=(KEPT.kept_ms(kind) or 0) // DAY_MS, least=least, most=KEEP_DAYS_MAX
-    )
+    return integer(SETTING_OF[kind], about, default=KEPT[kind], least=least, most=KEEP_DAYS_MAX)
 
 
 HOLD = integer(
@@ -71,7 +68,7 @@ RETENTION = (
     integer(
         SETTING_OF[RowKind.PLANS],
         "How many plans of a table are kept, in addition to those in use.",
-        default=KEPT.plans,
+        default=KEPT[RowKind.PLANS],
         least=KEEP_PLANS_MIN,
         most=KEEP_PLANS_MAX,
     ),
@@ -85,7 +82,7 @@ RETENTION = (
         SETTING_OF[RowKind.AUDIT],
         Kind.INTEGER,
         "How long entries of the audit are kept, in days; 0 keeps them forever.",
-        default=0,
+        default=KEPT[RowKind.AUDIT],
         allowed=f"0, or {KEEP_AUDIT_DAYS_MIN} to {KEEP_DAYS_MAX}",
         accepts=lambda value: value == 0 or KEEP_AUDIT_DAYS_MIN <= value <= KEEP_DAYS_MAX,
     ),

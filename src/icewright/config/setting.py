@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -29,6 +29,12 @@ class Setting:
     required: bool = False
     allowed: str = ""
     accepts: Callable[[Any], bool] = lambda _value: True
+
+
+def choice(key: str, about: str, options: Sequence[str], *, default: str | None = None, allowed: str = "") -> Setting:
+    """A text that is one of ``options``; ``allowed`` where there is more to say of them."""
+    said = allowed or ", ".join(options)
+    return Setting(key, Kind.TEXT, about, default=default, allowed=said, accepts=lambda value: value in options)
 
 
 def integer(

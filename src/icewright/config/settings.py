@@ -10,13 +10,13 @@ import ipaddress
 import re
 from collections.abc import Mapping
 
-from icewright.config.autotune import AUTOTUNE
+from icewright.config.autotune import AUTOTUNE, is_size
 from icewright.config.cluster import CLUSTER
 from icewright.config.oidc import OIDC
 from icewright.config.platform import PLATFORM
 from icewright.config.queries import QUERIES
 from icewright.config.retention import HISTORY, RETENTION
-from icewright.config.setting import Kind, Setting, integer
+from icewright.config.setting import Kind, Setting, choice, integer
 from icewright.core.server_urls import is_public_url
 from icewright.core.servers import LEADER_LEASE_MS, LEADER_LEASE_MS_MIN, PARALLEL_LOOKS
 from icewright.model.iceberg.catalog_entries import CatalogKind
@@ -25,7 +25,6 @@ from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import EXECUTORS_WAIT_MS, ICEBERG_RUNTIME, DeployMode, LauncherKind
 
 CATALOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
-_MEMORY = re.compile(r"[1-9][0-9]*[kmgt]\Z")
 _KUBERNETES_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _HOST_HEADER = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?\Z", re.IGNORECASE)
 _PEER_URL = re.compile(rf"https?://{_HOST_HEADER.pattern}", re.IGNORECASE)
@@ -90,14 +89,12 @@ SERVER = (
         allowed='addresses and networks, such as "10.0.0.7" and "10.1.0.0/16", but not everybody',
         accepts=_are_proxies,
     ),
-    Setting(
+    choice(
         "approvals",
-        Kind.TEXT,
         "Who approves: another person than the one who asked, or, in an installation of one person, the same. That is "
         "allowed only on loopback, without a proxy or public_url, and without [oidc]; approvals and the audit say it.",
+        (TWO_PERSONS, ONE_PERSON),
         default=TWO_PERSONS,
-        allowed=f"{TWO_PERSONS}, {ONE_PERSON}",
-        accepts=lambda value: value in (TWO_PERSONS, ONE_PERSON),
     ),
     Setting("state_dir", Kind.TEXT, "Directory of the server's own files; by default ~/.local/state/icewright."),
     Setting(
@@ -176,25 +173,21 @@ SERVER = (
 )
 
 OPTIMIZER = (
-    Setting(
+    choice(
         "launcher",
-        Kind.TEXT,
         "How optimizers run: as a process that stays, or as an application of Spark's for each task.",
+        tuple(LauncherKind),
         default=LauncherKind.RESIDENT.value,
-        allowed=", ".join(LauncherKind),
-        accepts=lambda value: value in tuple(LauncherKind),
     ),
     integer("applications", "How many applications are submitted at the same time, at most.", default=2, least=1),
     Setting(
         "master", Kind.TEXT, "Spark master: local[N], spark://host:port, yarn or k8s://https://...", default="local[*]"
     ),
-    Setting(
+    choice(
         "deploy_mode",
-        Kind.TEXT,
         "Where drivers of submitted applications run: here (client), or in the cluster (YARN and Kubernetes alone).",
+        tuple(DeployMode),
         default=DeployMode.CLIENT.value,
-        allowed=", ".join(DeployMode),
-        accepts=lambda value: value in tuple(DeployMode),
     ),
     Setting("spark_home", Kind.TEXT, "Folder whose bin/spark-submit is run; by default that of PySpark."),
     Setting(
@@ -210,7 +203,7 @@ OPTIMIZER = (
         "Memory of the Spark driver, as Spark writes it.",
         default="2g",
         allowed="a number and k, m, g or t, such as 2g",
-        accepts=lambda value: _MEMORY.match(value) is not None,
+        accepts=is_size,
     ),
     integer("slots", "Tasks, or batches of small tasks, carried out at the same time.", default=2, least=1),
     integer(
@@ -329,13 +322,7 @@ NOTIFICATIONS = (
 )
 
 _KINDS = tuple(CatalogKind)
-MODE = Setting(
-    "mode",
-    Kind.TEXT,
-    "What icewright may do without approval: observe, approve or auto.",
-    allowed=", ".join(Mode),
-    accepts=lambda value: value in tuple(Mode),
-)
+MODE = choice("mode", "What icewright may do without approval: observe, approve or auto.", tuple(Mode))
 
 CATALOG = (
     Setting(

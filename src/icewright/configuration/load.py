@@ -28,6 +28,7 @@ from icewright.events.settings import events_config
 from icewright.identity.people_settings import oidc_config
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.work.optimizers import LauncherKind, TuneMode
+from icewright.model.work.retention import SETTING_OF
 from icewright.notifications.receivers import flatten_receivers, notifications_config, receivers
 from icewright.queries.settings import queries_config
 from icewright.work.groups.settings import groups_config
@@ -144,7 +145,8 @@ def _server(given: Mapping[Key, Given], environ: Mapping[str, str], base: Path) 
     values.require_reference(given, ("server", "token"), found["token"], "token")
     certificate, key = (_file(found[name], environ, base) for name in ("tls_certificate", "tls_key"))
     own = {"state_dir": state_dir, "store_url": store_url, "tls_certificate": certificate, "tls_key": key}
-    server = ServerConfig(**{**found, **own})
+    keep = {kind: found.pop(name) for kind, name in SETTING_OF.items()}
+    server = ServerConfig(**{**found, **own, "keep": keep})
     check_listening(server, next((item.origin for name, item in given.items() if name[0] == "server"), DEFAULT_ORIGIN))
     return server
 

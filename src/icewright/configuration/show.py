@@ -16,6 +16,7 @@ from icewright.config.setting import Setting
 from icewright.config.settings import SECTIONS
 from icewright.configuration.catalogs import rule_key
 from icewright.model.iceberg.names import quote_part
+from icewright.model.work.retention import SETTING_OF
 from icewright.notifications.receivers import RECEIVER
 
 
@@ -37,10 +38,12 @@ def shown(config: Config) -> tuple[ShownSetting, ...]:
 
 
 def _all(config: Config) -> Iterator[tuple[str, str, str]]:
+    kept = {SETTING_OF[kind]: number for kind, number in config.server.keep.items()}
     for section, settings in SECTIONS.items():
         values = getattr(config, section)
         for setting in settings:
-            found, key = getattr(values, setting.key), dotted((section, setting.key))
+            found = kept[setting.key] if setting.key in kept else getattr(values, setting.key)
+            key = dotted((section, setting.key))
             if isinstance(found, Mapping):
                 for name, text in sorted(found.items()):
                     yield f"{key}.{name}", text, config.origins.get(f"{key}.{name}", "default")

@@ -17,7 +17,7 @@ from icewright.identity.gate import bearer_token, has_token, own_origin, present
 from icewright.model.access.identity import GivenToken, NewToken, TokenRecord
 from icewright.model.access.permissions import PERMISSIONS, Grant, Permission
 from icewright.web.deps import Caller, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(tags=["access"])
@@ -76,7 +76,7 @@ def log_out(request: Request, access: Gate, caller: Caller) -> Response:
 def list_tokens(access: Gate, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Tokens by name, with what they permit and when they were last used; also those that are not valid any more."""
     found = access.identities.tokens(limit=limit + 1, after=decode_cursor(str, cursor))
-    return page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one.name)
 
 
 @router.post(
@@ -122,7 +122,7 @@ def list_audit(
         ordered = access.audit.entries(limit=limit, after=after)
         return page(ordered, None)
     found = access.audit.latest(limit=limit + 1, before=decode_cursor(int, cursor))
-    return page(found[:limit], found[limit - 1].number if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one.number)
 
 
 @router.get("/audit/head", dependencies=[needs(Permission.AUDIT, On.EVERYTHING)], **operation(AuditState))

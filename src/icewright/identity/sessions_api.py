@@ -18,7 +18,7 @@ from icewright.identity.authorization import PUBLIC, On, needs
 from icewright.model.access.identity import Ended, EndedSessions, GivenSession, SessionView
 from icewright.model.access.permissions import Permission
 from icewright.web.deps import Caller
-from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, render
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(tags=["access"])
@@ -125,9 +125,7 @@ def _page(access: Access, name: str | None, limit: int, cursor: str | None) -> R
     after = decode_cursor(_After, cursor)
     place = None if after is None else (after.begun_at, after.session_id)
     found = access.identities.sessions(limit=limit + 1, name=name, after=place)
-    last = found[limit - 1] if len(found) > limit else None
-    shown = [access.shown(one) for one in found[:limit]]
-    return page(shown, None if last is None else _After(last.begun_at, last.session_id))
+    return first_page(found, limit, lambda one: _After(one.begun_at, one.session_id), access.shown)
 
 
 def _ended(access: Access, ended: Ended) -> Response:

@@ -29,7 +29,7 @@ from icewright.plans.views import (
 )
 from icewright.ports.store import TableStore
 from icewright.web.deps import Caller, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(prefix="/plans", tags=["plans"])
@@ -63,8 +63,7 @@ def list_waiting_plans(
     """Plans that wait for a person to approve them, of tables that the caller may read, oldest first."""
     after = decode_cursor(str, cursor)
     found = table_store.waiting(limit=limit + 1, after=after, within=caller.scopes(Permission.READ))
-    views = [waiting_view(one) for one in found[:limit]]
-    return page(views, views[-1].plan_id if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one.plan_id, waiting_view)
 
 
 @router.get("/{plan_id}", dependencies=[needs(Permission.READ, On.PLAN)], **operation(PlanView, problems=_NOT_FOUND))

@@ -215,8 +215,7 @@ def _approve(terminal: Terminal, client: Client, plan_ids: list[str], name: str)
 
 
 def _waiting(client: Client) -> list[WaitingView]:
-    found = pages(lambda cursor: client.waiting(limit=_PAGE, cursor=cursor))
-    return [from_json(WaitingView, item) for item in found]
+    return [*pages(WaitingView, lambda cursor: client.waiting(limit=_PAGE, cursor=cursor))]
 
 
 def _is_meant(waiting: WaitingView, namespace: str | None, action: Kind | None) -> bool:

@@ -10,7 +10,7 @@ from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.notifications.service import DeadLetter, Notifications, ReceiverView, Trial, dead_letter
 from icewright.web.deps import Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, render
 from icewright.web.schema import operation, page_of
 
 router = APIRouter(prefix="/notifications", tags=["feed"])
@@ -40,9 +40,8 @@ def list_receivers(notifications: Service[Notifications]) -> Response:
 @router.get("/dead-letters", dependencies=[needs(Permission.READ, On.EVERYTHING)], **operation(page_of(DeadLetter)))
 def list_dead_letters(notifications: Service[Notifications], limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Messages that were given up, the latest first, for as long as they are kept."""
-    found = notifications.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
-    more = found[limit - 1].number if len(found) > limit else None
-    return page([dead_letter(one) for one in found[:limit]], more)
+    found = notifications.store.dead_letters(limit=limit + 1, before=decode_cursor(int, cursor))
+    return first_page(found, limit, lambda one: one.number, dead_letter)
 
 
 @router.post(
@@ -52,7 +51,7 @@ def list_dead_letters(notifications: Service[Notifications], limit: Limit = 100,
 )
 def retry_dead_letter(notifications: Service[Notifications], message_id: str) -> Response:
     """Send a message again that was given up, after those that wait."""
-    stored = notifications.retry(message_id)
+    stored = notifications.store.retry(message_id)
     return render(Resent(stored.message.message_id, stored.message.receiver), 202)
 
 

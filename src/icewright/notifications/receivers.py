@@ -10,7 +10,7 @@ from icewright.config import layers, values
 from icewright.config.layers import Given, Key, dotted
 from icewright.config.model import NotificationsConfig, ReceiverConfig
 from icewright.config.secrets import is_reference, redact
-from icewright.config.setting import Kind, Setting
+from icewright.config.setting import Kind, Setting, choice, integer
 from icewright.config.settings import NOTIFICATIONS
 from icewright.core.errors import InvalidConfiguration, InvalidName
 from icewright.core.networks import Network, network
@@ -72,29 +72,25 @@ RECEIVER: Final = (
         default=(),
         accepts=all,
     ),
-    Setting(
+    choice(
         "group_by",
-        Kind.TEXT,
         "What has a message of its own: an owner, or a table.",
+        tuple(GroupBy),
         default=GroupBy.OWNER.value,
-        allowed=", ".join(GroupBy),
-        accepts=lambda value: value in tuple(GroupBy),
     ),
-    Setting(
+    integer(
         "interval_ms",
-        Kind.INTEGER,
         "How long facts wait for others to share their message, in milliseconds; data at risk waits for none.",
         default=300_000,
-        allowed=f"0 to {_DAY_MS}",
-        accepts=lambda value: 0 <= value <= _DAY_MS,
+        least=0,
+        most=_DAY_MS,
     ),
-    Setting(
+    integer(
         "messages_per_hour",
-        Kind.INTEGER,
         "How many messages it gets in an hour, at most; then they wait and are counted together.",
         default=20,
-        allowed=f"1 to {_PER_HOUR_MAX}",
-        accepts=lambda value: 1 <= value <= _PER_HOUR_MAX,
+        least=1,
+        most=_PER_HOUR_MAX,
     ),
 )
 

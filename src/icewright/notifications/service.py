@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -125,7 +125,7 @@ class Notifications:
 
     def __init__(self, delivery: MessageDelivery, feed: Feed, owners: Owners, clock: Clock) -> None:
         self._telling, self._clock = delivery, clock
-        self._store = delivery.store
+        self.store = delivery.store
         self._notifiers = [
             Notifier(receiver, delivery.senders[receiver.name], delivery.store, feed, owners)
             for receiver in delivery.receivers
@@ -138,16 +138,8 @@ class Notifications:
 
     def views(self) -> list[ReceiverView]:
         """All receivers and how they are. Raises :class:`~icewright.core.errors.Unavailable`."""
-        figures, now = self._store.figures(), self._clock.now()
+        figures, now = self.store.figures(), self._clock.now()
         return [_view(one, figures.get(one.name, ReceiverFigures()), now) for one in self.receivers]
-
-    def dead_letters(self, *, limit: int, before: int | None = None) -> Sequence[StoredMessage]:
-        """Messages that were given up, the latest first."""
-        return self._store.dead_letters(limit=limit, before=before)
-
-    def retry(self, message_id: str) -> StoredMessage:
-        """Have a dead letter sent again. Raises ``NotFound`` and ``NotAllowed``."""
-        return self._store.retry(message_id)
 
     def test(self, name: str) -> Trial:
         """Send a message that says nothing, now and from this process. Raises ``NotFound``."""

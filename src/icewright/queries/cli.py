@@ -12,6 +12,8 @@ import typer
 from icewright.core import wording
 from icewright.core.codec import from_json
 from icewright.core.errors import InvalidMessage
+from icewright.core.system_clock import SystemClock
+from icewright.model.queries.bounds import bounded_ones
 from icewright.model.queries.templates import Sums
 from icewright.queries.views import Accepted, TableQueries, TableReadsView
 from icewright.terminal import figures as text
@@ -90,7 +92,7 @@ def send_queries(
         else sending.sql_queries(path, catalog, dialect, _refused)
     )
     accepted, repeated, ignored = 0, 0, 0
-    bounded = sending.bounded_queries(found, _refused)
+    bounded = bounded_ones(found, SystemClock().now(), _refused)
     while batch := [*islice(bounded, _AT_ONCE)]:
         answer = from_json(Accepted, invocation.client.send_queries(batch))
         accepted, repeated, ignored = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -13,8 +13,8 @@ import structlog
 
 from icewright.core.clock import Clock
 from icewright.core.errors import IcewrightError, InvalidMessage
-from icewright.model.queries.bounds import bounded
-from icewright.model.queries.queries import QueryRecord, QuerySource
+from icewright.model.queries.bounds import bounded_ones
+from icewright.model.queries.queries import QuerySource
 from icewright.queries.service import QueryLog
 from icewright.queries.spool import LOG_IDS_KEPT_MS
 
@@ -83,7 +83,7 @@ class EventLogReader:
             while not stop.is_set() and (batch := [*islice(found, _AT_ONCE)]):
                 number += len(batch)
                 recent = [self._log.named(query) for query in batch if query.started_at > oldest]
-                self._log.take([*self._bounded(recent, refuse)])
+                self._log.take([*bounded_ones(recent, self._clock.now(), refuse)])
             is_complete = not stop.is_set()
         except InvalidMessage as error:
             _log.warning("an event log cannot be read", log=str(path), detail=error.message)
@@ -94,17 +94,6 @@ class EventLogReader:
             self._log.count_malformed(QuerySource.SPARK, refused)
             _log.warning("lines of an event log cannot be read", log=str(path), lines=refused)
         return number, is_complete
-
-    def _bounded(
-        self, queries: Sequence[QueryRecord], refuse: Callable[[InvalidMessage], None]
-    ) -> Iterator[QueryRecord]:
-        """One that is refused is no reason to leave out those behind it."""
-        now = self._clock.now()
-        for query in queries:
-            try:
-                yield bounded(query, now)
-            except InvalidMessage as error:
-                refuse(error)
 
     def _logs(self) -> Iterator[Path]:
         for folder in self._folders:

@@ -5,14 +5,13 @@ It is made only where ``queries.catalog`` names a catalog, and is a table like a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from icewright.catalogs.own_tables import BOOLEAN, INSTANT, INTEGER, LONG, TEXT, Column, OwnTable
 from icewright.core import codec
 from icewright.core.errors import Unreadable
-from icewright.core.times import Instant
 from icewright.model.iceberg.catalog_entries import CatalogEntry
 from icewright.model.iceberg.names import TableName
 from icewright.model.queries.queries import LOG_PREFIX, QueryRecord, TableRead
@@ -53,74 +52,43 @@ _COLUMNS: Final[dict[str, Column]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRead:
-    """A row: one table that one query read. Lists are JSON; ``tables`` is how many the query read."""
-
-    query_id: str
-    source: str
-    engine: str
-    user_name: str
-    started_at: Instant
-    duration_ms: int | None
-    cpu_ms: int | None
-    splits: int | None
-    row_limit: int | None
-    succeeded: bool
-    sql: str
-    tables: int
-    catalog: str
-    table: str
-    table_uuid: str | None
-    template: str
-    columns: str
-    filters: str
-    group_by: str
-    order_by: str
-    joined_on: str
-    aggregates: str
-    snapshot_id: int | None
-    files_read: int | None
-    files_skipped: int | None
-    bytes_planned: int | None
-    bytes_read: int | None
-    rows_read: int | None
-    rows_after: int | None
+LoggedRead: TypeAlias = Mapping[str, Any]
+"""A row: one table that one query read. Lists are JSON; ``tables`` is how many the query read."""
 
 
 def logged(query: QueryRecord, read: TableRead, table_uuid: str | None) -> LoggedRead:
     """The row of one table that a query read."""
-    return LoggedRead(
-        query_id=query.query_id,
-        source=query.source.value,
-        engine=query.engine,
-        user_name=query.user,
-        started_at=query.started_at,
-        duration_ms=query.duration_ms,
-        cpu_ms=query.cpu_ms,
-        splits=query.splits,
-        row_limit=query.limit,
-        succeeded=query.succeeded,
-        sql=query.sql,
-        tables=len(query.tables),
-        catalog=read.table.catalog,
-        table=str(read.table),
-        table_uuid=table_uuid,
-        template=template_of(read).fingerprint,
-        columns=codec.dumps(read.columns),
-        filters=codec.dumps(read.filters),
-        group_by=codec.dumps(read.group_by),
-        order_by=codec.dumps(read.order_by),
-        joined_on=codec.dumps(read.joined_on),
-        aggregates=codec.dumps(read.aggregates),
-        snapshot_id=read.snapshot_id,
-        files_read=read.files_read,
-        files_skipped=read.files_skipped,
-        bytes_planned=read.bytes_planned,
-        bytes_read=query.bytes_read if read.bytes_read is None and len(query.tables) == 1 else read.bytes_read,
-        rows_read=read.rows_read,
-        rows_after=read.rows_after,
-    )
+    return {
+        "query_id": query.query_id,
+        "source": query.source.value,
+        "engine": query.engine,
+        "user_name": query.user,
+        "started_at": query.started_at,
+        "duration_ms": query.duration_ms,
+        "cpu_ms": query.cpu_ms,
+        "splits": query.splits,
+        "row_limit": query.limit,
+        "succeeded": query.succeeded,
+        "sql": query.sql,
+        "tables": len(query.tables),
+        "catalog": read.table.catalog,
+        "table": str(read.table),
+        "table_uuid": table_uuid,
+        "template": template_of(read).fingerprint,
+        "columns": codec.dumps(read.columns),
+        "filters": codec.dumps(read.filters),
+        "group_by": codec.dumps(read.group_by),
+        "order_by": codec.dumps(read.order_by),
+        "joined_on": codec.dumps(read.joined_on),
+        "aggregates": codec.dumps(read.aggregates),
+        "snapshot_id": read.snapshot_id,
+        "files_read": read.files_read,
+        "files_skipped": read.files_skipped,
+        "bytes_planned": read.bytes_planned,
+        "bytes_read": query.bytes_read if read.bytes_read is None and len(query.tables) == 1 else read.bytes_read,
+        "rows_read": read.rows_read,
+        "rows_after": read.rows_after,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +112,7 @@ class QueryLogTable:
 
     def append(self, spool_id: str, after: int, through: int, rows: Iterable[LoggedRead]) -> None:
         """Append what a spool has between two places. Raises as :meth:`OwnTable.append`."""
-        listed: Sequence[LoggedRead] = sorted(rows, key=lambda row: (row.catalog, row.table, row.started_at))
+        listed = sorted(rows, key=lambda row: (row["catalog"], row["table"], row["started_at"]))
         self._table.append(listed, _END + spool_id, str(after) if after else None, str(through))
 
     @property

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from icewright.core.errors import InvalidMessage, NotFound, Rejected
-from icewright.core.system_clock import SystemClock
-from icewright.model.queries.bounds import bounded
 from icewright.model.queries.queries import LiteralPolicy, QueryRecord
 from icewright.queries.sources.literals import LiteralRules
 from icewright.queries.sources.spark_events import event_files, read_event_log
@@ -50,16 +48,6 @@ def sql_queries(path: Path, catalog: str, dialect: str, refused: Refused) -> Ite
                 yield record_of_text(statement, asked, Defaults(catalog, ()), _KEEP_ALL)
             except UnreadableSql as error:
                 refused(error)
-
-
-def bounded_queries(queries: Iterator[QueryRecord], refused: Refused) -> Iterator[QueryRecord]:
-    """Those that the server takes: it refuses a request as a whole, for one that it does not."""
-    now = SystemClock().now()
-    for query in queries:
-        try:
-            yield bounded(query, now)
-        except InvalidMessage as error:
-            refused(error)
 
 
 def _require(path: Path) -> None:

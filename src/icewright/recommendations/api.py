@@ -21,7 +21,7 @@ from icewright.recommendations.views import (
     recommendation_view,
 )
 from icewright.web.deps import BY_LEADER, Caller, Led, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, render
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(prefix="/recommendations", tags=["queries"])
@@ -68,9 +68,9 @@ def list_recommendations(
     table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
     before = decode_cursor(tuple[Instant, str], cursor)
     found = recommendations.store.list(limit=limit + 1, before=before, table_id=table_id, only_open=open, within=within)
-    last = found[limit - 1] if len(found) > limit else None
-    ended = None if last is None else (last.made_at, last.recommendation_id)
-    return page([recommendation_summary(one, now) for one in found[:limit]], ended)
+    return first_page(
+        found, limit, lambda one: (one.made_at, one.recommendation_id), lambda one: recommendation_summary(one, now)
+    )
 
 
 @router.get(

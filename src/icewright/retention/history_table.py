@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from icewright.catalogs.own_tables import INSTANT, INTEGER, LONG, TEXT, Column, OwnTable
@@ -44,7 +44,8 @@ class PyIcebergHistory:
 
     def append(self, rows: Sequence[EndedTask], after: Ending | None) -> None:
         """See the port."""
-        self._table.append(rows, END_KEY, None if after is None else str(after), str(rows[-1].ending))
+        end = None if after is None else str(after)
+        self._table.append([asdict(row) for row in rows], END_KEY, end, str(rows[-1].ending))
 
     @property
     def _table(self) -> OwnTable:

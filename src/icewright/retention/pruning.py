@@ -100,7 +100,7 @@ class Pruner:
     def _prune_all(self, now: Instant) -> bool:
         """Whether there may be more of anything."""
         keep, stored_now = self._keeping.retention, self._past.tasks.now()
-        tasks_left = self._prune_tasks(stored_now - keep.tasks_ms)
+        tasks_left = self._prune_tasks(stored_now - keep.spans_ms[RowKind.TASKS])
         more = [tasks_left, self._prune_audit(now)]
         more += [self._batches(*one) for one in self._in_batches(now, stored_now)]
         if not tasks_left:  # plans go behind their tasks, and to find them all of them are looked through
@@ -112,12 +112,12 @@ class Pruner:
 
     def _in_batches(self, now: Instant, stored_now: Instant) -> Iterator[tuple[RowKind, int, Forget]]:
         """What goes in batches of a size. ``stored_now`` is the store's clock, for what is stamped by it."""
-        keep, past = self._keeping.retention, self._past
+        spans_ms, past = self._keeping.retention.spans_ms, self._past
         feed, deletions = past.tasks.feed, past.deletions
-        kept, told, sent = stored_now - UNDO_KEPT_MS, stored_now - keep.feed_ms, now - keep.messages_ms
-        dead, changed = now - keep.dead_letters_ms, stored_now - keep.removals_ms
-        logged = stored_now - keep.task_logs_ms
-        approved, dropped = now - keep.approvals_ms, now - keep.tables_ms
+        kept, told = stored_now - UNDO_KEPT_MS, stored_now - spans_ms[RowKind.FEED]
+        sent, dead = now - spans_ms[RowKind.MESSAGES], now - spans_ms[RowKind.DEAD_LETTERS]
+        changed, logged = stored_now - spans_ms[RowKind.REMOVALS], stored_now - spans_ms[RowKind.TASK_LOGS]
+        approved, dropped = now - spans_ms[RowKind.APPROVALS], now - spans_ms[RowKind.TABLES]
         yield RowKind.KEPT, TASKS_AT_ONCE, lambda limit: past.kept.forget(kept, limit)
         yield RowKind.TASK_LOGS, FACTS_AT_ONCE, lambda limit: past.tasks.prune_logs(logged, limit)
         yield RowKind.FEED, FACTS_AT_ONCE, lambda limit: feed.forget(told, limit)
@@ -127,16 +127,16 @@ class Pruner:
         yield RowKind.APPROVALS, FACTS_AT_ONCE, lambda limit: deletions.prune_approvals(approved, limit)
         yield RowKind.TABLES, TABLES_AT_ONCE, lambda limit: past.tables.prune_dropped(dropped, limit)
         if (policies := past.policies) is not None:
-            replaced = stored_now - keep.policies_ms
+            replaced = stored_now - spans_ms[RowKind.POLICIES]
             yield RowKind.POLICIES, FACTS_AT_ONCE, lambda limit: policies.prune(replaced, limit)
         if (queries := past.queries) is not None:
-            began = now - keep.queries_ms
+            began = now - spans_ms[RowKind.QUERIES]
             yield RowKind.QUERIES, FACTS_AT_ONCE, lambda limit: queries.prune(began, limit)
         if (recommendations := past.recommendations) is not None:
-            made = now - keep.recommendations_ms
+            made = now - spans_ms[RowKind.RECOMMENDATIONS]
             yield RowKind.RECOMMENDATIONS, FACTS_AT_ONCE, lambda limit: recommendations.prune(made, limit)
         if (decisions := past.decisions) is not None:
-            ended = stored_now - keep.decisions_ms
+            ended = stored_now - spans_ms[RowKind.DECISIONS]
             yield RowKind.DECISIONS, FACTS_AT_ONCE, lambda limit: decisions.prune(ended, limit)
 
     def _prune_tasks(self, old: Instant) -> bool:
@@ -152,7 +152,7 @@ class Pruner:
 
     def _prune_audit(self, now: Instant) -> bool:
         """One batch alone: each writes an entry that says so."""
-        log, kept_ms = self._keeping.audit, self._keeping.retention.audit_ms
+        log, kept_ms = self._keeping.audit, self._keeping.retention.spans_ms.get(RowKind.AUDIT)
         if log is None or kept_ms is None:
             return False
         removed = log.prune(now - kept_ms, ROWS_AT_ONCE_MAX)

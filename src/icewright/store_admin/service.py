@@ -123,7 +123,7 @@ def retention(config: Config, environ: Mapping[str, str]) -> list[KindKept]:
 
 
 def _kind_kept(kind: RowKind, keep: Retention, rows: Rows, pruned: Pruned | None) -> KindKept:
-    kept_ms = keep.kept_ms(kind)
+    kept_ms = keep.spans_ms.get(kind)
     return KindKept(
         kind,
         f"server.{SETTING_OF[kind]}" if kind in SETTING_OF else "",

@@ -33,7 +33,7 @@ from icewright.tables.api_views import HealthView, LookAnswer, ObservationView, 
 from icewright.tables.lookups import Looked
 from icewright.tables.views import RefView, SnapshotPlace, SnapshotView, ref_views, snapshot_views
 from icewright.web.deps import BY_LEADER, BY_LEADER_FOR_LONG, BY_LEADER_IF_ANY, Caller, Led, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, page, render
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(prefix="/tables", tags=["tables"])
@@ -208,9 +208,7 @@ def list_plans(
     """The plans of a table that are kept, newest first."""
     before, record = decode_cursor(PlanPlace, cursor), lookups.record(uuid, catalog)
     found = table_store.plans(record.table_id, limit=limit + 1, before=before)
-    last = found[limit - 1] if len(found) > limit else None
-    ended = None if last is None else PlanPlace(last.planned_at, last.plan_id)
-    return page([plan_view(plan) for plan in found[:limit]], ended)
+    return first_page(found, limit, lambda plan: PlanPlace(plan.planned_at, plan.plan_id), plan_view)
 
 
 @router.post(

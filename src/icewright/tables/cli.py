@@ -280,7 +280,7 @@ def _served(invocation: Invocation, table: str, what: str, of: type[V]) -> Itera
     client = invocation.client
     known = client.table(table_name(invocation.config, table))
     of_table = known["uuid"], known["catalog"]
-    return (from_json(of, item) for item in pages(lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor)))
+    return pages(of, lambda cursor: client.parts_of_table(what, *of_table, cursor=cursor))
 
 
 def _list_partitions(terminal: Terminal, views: Iterator[PartitionView], limit: int) -> None:

@@ -34,7 +34,7 @@ from icewright.ports.table_lists import (
 from icewright.tables.api_views import TableSummary
 from icewright.tables.lookups import Looked, Lookups
 from icewright.web.deps import Caller, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, page, render
 from icewright.web.schema import operation, page_of
 
 router = APIRouter(tags=["tables"])
@@ -258,8 +258,7 @@ def _places(
         require_text(str(begin.rank.value), begin.rank.name)
     after = None if begin is None else begin.rank
     found = table_store.lists.places(filters, kind, by, descending=descending, limit=limit + 1, after=after)
-    ended = _PlaceCursor(sort, found[limit - 1][0]) if len(found) > limit else None
-    return page([place for _, place in found[:limit]], ended)
+    return first_page(found, limit, lambda one: _PlaceCursor(sort, one[0]), lambda one: one[1])
 
 
 def _require_cursor(is_ours: bool) -> None:  # noqa: FBT001 - one question

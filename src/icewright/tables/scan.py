@@ -131,8 +131,7 @@ def _ownership(looked: list[_Looked], others: list[str], offline: Offline) -> Ow
 def _served(invocation: Invocation, catalogs: list[str] | None) -> Iterator[ScanRow]:
     """The tables of a server, as its last looks at them saw them."""
     client = invocation.client
-    for item in pages(lambda cursor: client.tables(limit=1000, cursor=cursor)):
-        known = from_json(TableSummary, item)
+    for known in pages(TableSummary, lambda cursor: client.tables(limit=1000, cursor=cursor)):
         plan, mode = known.plan, None if known.mode is None else known.mode.value
         if not catalogs or known.catalog in catalogs:
             planned = () if plan is None or not plan.can_apply else (plan.reason,)

@@ -94,6 +94,17 @@ def page(items: Sequence[Any], cursor_after: Any) -> Response:
     return render({"items": items, "next_cursor": None if cursor_after is None else encode_cursor(cursor_after)})
 
 
+def first_page(
+    found: Sequence[T], limit: int, place: Callable[[T], Any], view: Callable[[T], Any] = lambda one: one
+) -> Response:
+    """The first ``limit`` of what was asked for with one more, each as ``view`` shows it.
+
+    The next page comes after the ``place`` of the last of them, if there is one more.
+    """
+    items = found[:limit]
+    return page([view(one) for one in items], place(items[-1]) if len(found) > limit else None)
+
+
 def encode_cursor(after: Any) -> str:
     """Where a page ended, as an opaque word that is safe in URLs."""
     return base64.urlsafe_b64encode(json.dumps(to_json(after), separators=(",", ":")).encode()).decode().rstrip("=")

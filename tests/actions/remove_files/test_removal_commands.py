@@ -11,17 +11,14 @@ from icewright.actions.remove_files import deleter
 from icewright.actions.remove_files import quarantine_scheduler as removal_rounds
 from icewright.model.iceberg.names import TableName
 from icewright.server.liveness import SILENT_MS_MAX
-from tests.builders.command_line import at_home, icewright, write_configuration
-from tests.lakes.house import HOUR_MS, House, all_there, files, litter, location, serving
+from tests.builders.command_line import icewright, within, write_configuration
+from tests.lakes.house import HOUR_MS, House, all_there, files, litter, location
 from tests.lakes.sqlite import SCHEMA, writer
 
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    made = House(tmp_path)
-    write_configuration(tmp_path, made.entry)
-    at_home(tmp_path, monkeypatch)
-    with serving(made):
+    with within(House(tmp_path), monkeypatch) as made:
         yield made
 
 

@@ -12,18 +12,15 @@ import pytest
 from icewright.core.reasons import Reason
 from icewright.model.events.feed import FactKind, FeedFilter
 from icewright.work.autotune.model import DecisionState, Move
-from tests.builders.command_line import at_home, icewright, write_configuration
+from tests.builders.command_line import icewright, within
 from tests.builders.served import V1, Served, problem
 from tests.contracts.test_decisions_contract import decision
-from tests.lakes.house import House, serving
+from tests.lakes.house import House
 
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    made = House(tmp_path)
-    write_configuration(tmp_path, made.entry)
-    at_home(tmp_path, monkeypatch)
-    with serving(made):
+    with within(House(tmp_path), monkeypatch) as made:
         yield made
 
 

@@ -13,9 +13,9 @@ from icewright.model.iceberg.names import TableName
 from icewright.model.work.halts import EVERYTHING, WHY_LENGTH_MAX, HaltState
 from icewright.model.work.tasks import AttemptState, Task, TaskState
 from icewright.ports.store import Change
-from tests.builders.command_line import at_home, icewright, write_configuration
+from tests.builders.command_line import icewright, within
 from tests.contracts.samples import OUTCOME, new_task
-from tests.lakes.house import HOUR_MS, House, serving
+from tests.lakes.house import HOUR_MS, House
 from tests.narrowing import not_none
 
 VERBS = ("pause", "drain", "stop", "resume")
@@ -33,9 +33,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(tmp_path)
     made.table()
     made.round()
-    write_configuration(tmp_path, made.entry)
-    at_home(tmp_path, monkeypatch)
-    with serving(made):
+    with within(made, monkeypatch):
         yield made
 
 

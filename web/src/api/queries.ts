@@ -90,7 +90,10 @@ export interface TableRef {
   catalog?: string | undefined;
 }
 
-const of = ({ uuid, catalog }: TableRef) => ({ path: { uuid }, query: catalog === undefined ? {} : { catalog } });
+const of = <Q extends object>({ uuid, catalog }: TableRef, more: Q = {} as Q) => ({
+  path: { uuid },
+  query: { ...(catalog === undefined ? {} : { catalog }), ...more },
+});
 const ofTable = (ref: TableRef, part: string) => ["tables", "of", ref.uuid, ref.catalog ?? "", part];
 
 export const table = (ref: TableRef) =>
@@ -130,9 +133,8 @@ export const partitions = (ref: TableRef) =>
       const items: Schemas["PartitionView"][] = [];
       let cursor: string | null = null;
       for (let page = 0; page < PARTITION_PAGES_MAX && (page === 0 || cursor !== null); page += 1) {
-        const query = { ...of(ref).query, limit: 1000, cursor };
         const found: { items: Schemas["PartitionView"][]; next_cursor: string | null } = await answer(
-          api.GET("/api/v1/tables/{uuid}/partitions", { params: { ...of(ref), query }, signal }),
+          api.GET("/api/v1/tables/{uuid}/partitions", { params: of(ref, { limit: 1000, cursor }), signal }),
         );
         items.push(...found.items);
         cursor = found.next_cursor;
@@ -145,12 +147,7 @@ export const snapshots = (ref: TableRef) =>
   queryOptions({
     queryKey: ofTable(ref, "snapshots"),
     queryFn: ({ signal }) =>
-      answer(
-        api.GET("/api/v1/tables/{uuid}/snapshots", {
-          params: { ...of(ref), query: { ...of(ref).query, limit: 1000 } },
-          signal,
-        }),
-      ),
+      answer(api.GET("/api/v1/tables/{uuid}/snapshots", { params: of(ref, { limit: 1000 }), signal })),
   });
 
 export const refs = (ref: TableRef) =>
@@ -251,7 +248,7 @@ export const files = (ref: TableRef, filter: FilesFilter) =>
     queryFn: ({ pageParam, signal }) =>
       answer(
         api.GET("/api/v1/tables/{uuid}/files", {
-          params: { ...of(ref), query: { ...of(ref).query, ...filter, limit: PAGE, cursor: pageParam } },
+          params: of(ref, { ...filter, limit: PAGE, cursor: pageParam }),
           signal,
         }),
       ),
@@ -263,12 +260,7 @@ export const bounds = (ref: TableRef, columns: string[]) =>
   queryOptions({
     queryKey: [...ofTable(ref, "bounds"), columns],
     queryFn: ({ signal }) =>
-      answer(
-        api.GET("/api/v1/tables/{uuid}/bounds", {
-          params: { ...of(ref), query: { ...of(ref).query, column: columns } },
-          signal,
-        }),
-      ),
+      answer(api.GET("/api/v1/tables/{uuid}/bounds", { params: of(ref, { column: columns }), signal })),
     enabled: columns.length > 0,
   });
 
@@ -334,13 +326,7 @@ export const waiting = infiniteQueryOptions({
 export const plansOf = (ref: TableRef) =>
   queryOptions({
     queryKey: ["plans", "table", ref.uuid, ref.catalog ?? ""],
-    queryFn: ({ signal }) =>
-      answer(
-        api.GET("/api/v1/tables/{uuid}/plans", {
-          params: { ...of(ref), query: { ...of(ref).query, limit: 20 } },
-          signal,
-        }),
-      ),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/tables/{uuid}/plans", { params: of(ref, { limit: 20 }), signal })),
     refetchInterval: OFTEN,
   });
 

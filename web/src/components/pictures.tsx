@@ -807,6 +807,17 @@ export function SnapshotsPicture({
   );
 }
 
+function line(samples: Sample[], name: string, color: string, of: (one: Sample) => number | null) {
+  return {
+    type: "line" as const,
+    name,
+    showSymbol: samples.length < 3,
+    step: "end" as const,
+    color,
+    data: samples.map((one) => [one.at, of(one)]),
+  };
+}
+
 export function SeriesPicture({ samples }: { samples: Sample[] }) {
   const option = useMemo(
     () =>
@@ -836,31 +847,12 @@ export function SeriesPicture({ samples }: { samples: Sample[] }) {
           { type: "value", name: "health", min: 0, max: 100, ...axis(colours), splitLine: { show: false } },
         ],
         series: [
+          line(samples, "data files", colours.accent, (one) => one.files),
+          line(samples, "small files", colours.fair, (one) => one.small_files),
           {
-            type: "line",
-            name: "data files",
-            showSymbol: samples.length < 3,
-            step: "end",
-            color: colours.accent,
-            data: samples.map((one) => [one.at, one.files]),
-          },
-          {
-            type: "line",
-            name: "small files",
-            showSymbol: samples.length < 3,
-            step: "end",
-            color: colours.fair,
-            data: samples.map((one) => [one.at, one.small_files]),
-          },
-          {
-            type: "line",
-            name: "health",
-            showSymbol: samples.length < 3,
-            step: "end",
+            ...line(samples, "health", colours.good, (one) => one.health),
             yAxisIndex: 1,
-            color: colours.good,
             lineStyle: { type: "dashed" },
-            data: samples.map((one) => [one.at, one.health]),
           },
         ],
       }),

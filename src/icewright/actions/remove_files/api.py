@@ -22,7 +22,7 @@ from icewright.model.plans.plans import Reason
 from icewright.ports.deletions import DeletionStore
 from icewright.ports.store import TableStore
 from icewright.web.deps import BY_LEADER_FOR_LONG, Caller, Led, Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, encode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, encode_cursor, first_page, json_body, render
 from icewright.web.schema import operation, page_of, schema_of
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
@@ -68,7 +68,7 @@ def list_quarantine(
     """Tasks whose removed files are in quarantine, of tables that the caller may read, newest first."""
     before, within = decode_cursor(str, cursor), caller.scopes(Permission.READ)
     found = quarantine_views(deletions, table_store, limit=limit + 1, before=before, within=within)
-    return page(found[:limit], found[limit - 1].task_id if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one.task_id)
 
 
 @router.post(
@@ -114,7 +114,7 @@ def list_held_files(
 ) -> Response:
     """The files that one task has in quarantine, by the paths that they were at."""
     found = held_files(deletions, task_id, limit=limit + 1, after=decode_cursor(int, cursor))
-    return page([file for _, file in found[:limit]], found[limit - 1][0] if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one[0], lambda one: one[1])
 
 
 @router.post(

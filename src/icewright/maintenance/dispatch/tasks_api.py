@@ -21,7 +21,7 @@ from icewright.plans.views import PlanView, TaskView, task_view
 from icewright.ports.store import TaskFilter, TaskStore
 from icewright.web.conditional import IfMatch, changed, expected_version, tag_of
 from icewright.web.deps import BY_LEADER, Caller, Led, Service
-from icewright.web.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import REPORT_BYTES_MAX, Cursor, Limit, decode_cursor, first_page, json_body, render
 from icewright.web.schema import operation, page_of, schema_of
 from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.tasks.start_estimates import StartEstimates
@@ -70,7 +70,7 @@ def list_tasks(
     table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
     only = TaskFilter(frozenset(state) if state else None, table_id, within=within)
     found = task_store.listed(only, limit=limit + 1, before=before)
-    return page([task_view(task) for task in found[:limit]], found[limit - 1].task_id if len(found) > limit else None)
+    return first_page(found, limit, lambda task: task.task_id, task_view)
 
 
 @router.get(
@@ -96,9 +96,7 @@ def list_attempts(task_store: Service[TaskStore], task_id: str, limit: Limit = 1
     """All tries of a task, oldest first: who had it, how far it got, how it ended, and why it failed."""
     after = min(decode_cursor(int, cursor) or 0, _ATTEMPT_MAX)
     found = task_store.attempts(task_id, limit=limit + 1, after=after)
-    return page(
-        [listed_attempt(one) for one in found[:limit]], found[limit - 1].attempt if len(found) > limit else None
-    )
+    return first_page(found, limit, lambda one: one.attempt, listed_attempt)
 
 
 @router.get(
@@ -157,8 +155,7 @@ def list_latest_attempts(
     table_id = None if table is None else by_uuid.seen(table, catalog, within).table_id
     only, states = TaskFilter(table_id=table_id, within=within), frozenset(state) if state else None
     found = task_store.latest_attempts(only, states=states, limit=limit + 1, before=before)
-    items = [attempt_of_task_view(one) for one in found[:limit]]
-    return page(items, found[limit - 1].attempt.fencing_token if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one.attempt.fencing_token, attempt_of_task_view)
 
 
 @router.post(

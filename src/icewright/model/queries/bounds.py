@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -47,6 +48,17 @@ def bounded(query: QueryRecord, now: Instant) -> QueryRecord:
         sql=query.sql[:SQL_LENGTH_MAX],
         tables=tuple(map(_read, query.tables[:READS_MAX])),
     )
+
+
+def bounded_ones(
+    queries: Iterable[QueryRecord], now: Instant, refused: Callable[[InvalidMessage], None]
+) -> Iterator[QueryRecord]:
+    """Each that is :func:`bounded`. One that is refused is no reason to leave out those behind it."""
+    for query in queries:
+        try:
+            yield bounded(query, now)
+        except InvalidMessage as error:
+            refused(error)
 
 
 def _check_figures(query_id: str, value: Any) -> None:

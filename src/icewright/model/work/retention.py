@@ -78,57 +78,48 @@ KEEP_PLANS_MAX: Final = 10_000
 """Of each table, with all its files."""
 
 
+KEPT: Final[Mapping[RowKind, int]] = {
+    RowKind.TASKS: 90,
+    RowKind.TASK_LOGS: 14,
+    RowKind.EVENTS: 1,
+    RowKind.FEED: 14,
+    RowKind.MESSAGES: 7,
+    RowKind.DEAD_LETTERS: 30,
+    RowKind.PLANS: 20,
+    RowKind.FINDINGS: 30,
+    RowKind.OPTIMIZERS: 30,
+    RowKind.AUDIT: 0,
+    RowKind.REMOVALS: 1_095,
+    RowKind.APPROVALS: 1_095,
+    RowKind.POLICIES: 1_095,
+    RowKind.TABLES: 90,
+    RowKind.QUERIES: 182,
+    RowKind.RECOMMENDATIONS: 1_095,
+    RowKind.DECISIONS: 90,
+}
+"""Days, 0 for good, and of plans how many, where nobody says otherwise; what is not in it has no setting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long each kind of row is kept, in ms; of plans, how many of each table whatever became of them.
+    """How long each kind of row is kept, in ms; of ``plans``, how many of each table whatever became of them.
 
-    The audit is kept for good where ``audit_ms`` is None. What tasks took has no setting: it is of use exactly for as
-    long as they can be undone.
+    What has no span does not go by its age: plans, and the audit where it is kept for good.
     """
 
-    tasks_ms: int = 90 * DAY_MS
-    events_ms: int = DAY_MS
-    feed_ms: int = 14 * DAY_MS
-    messages_ms: int = 7 * DAY_MS
-    dead_letters_ms: int = 30 * DAY_MS
-    plans: int = 20
-    findings_ms: int = 30 * DAY_MS
-    optimizers_ms: int = 30 * DAY_MS
-    audit_ms: int | None = None
-    removals_ms: int = 1_095 * DAY_MS
-    approvals_ms: int = 1_095 * DAY_MS
-    policies_ms: int = 1_095 * DAY_MS
-    tables_ms: int = 90 * DAY_MS
-    queries_ms: int = 182 * DAY_MS
-    recommendations_ms: int = 1_095 * DAY_MS
-    decisions_ms: int = 90 * DAY_MS
-    task_logs_ms: int = 14 * DAY_MS
+    spans_ms: Mapping[RowKind, int]
+    plans: int
 
-    def kept_ms(self, kind: RowKind) -> int | None:
-        """How long rows of a kind are kept; None where they do not go by their age."""
-        return {
-            RowKind.TASKS: self.tasks_ms,
-            RowKind.TASK_LOGS: self.task_logs_ms,
-            RowKind.EVENTS: self.events_ms,
-            RowKind.FEED: self.feed_ms,
-            RowKind.MESSAGES: self.messages_ms,
-            RowKind.DEAD_LETTERS: self.dead_letters_ms,
-            RowKind.PLANS: None,
-            RowKind.FINDINGS: self.findings_ms,
-            RowKind.OPTIMIZERS: self.optimizers_ms,
-            RowKind.KEPT: UNDO_KEPT_MS,
-            RowKind.AUDIT: self.audit_ms,
-            RowKind.REMOVALS: self.removals_ms,
-            RowKind.APPROVALS: self.approvals_ms,
-            RowKind.POLICIES: self.policies_ms,
-            RowKind.TABLES: self.tables_ms,
-            RowKind.QUERIES: self.queries_ms,
-            RowKind.RECOMMENDATIONS: self.recommendations_ms,
-            RowKind.DECISIONS: self.decisions_ms,
-        }[kind]
+    @classmethod
+    def of(cls, kept: Mapping[RowKind, int]) -> Retention:
+        """By the settings, as :data:`KEPT` has them. What tasks took is of use as long as they can be undone."""
+        aged: dict[RowKind, int] = {
+            kind: days * DAY_MS for kind, days in kept.items() if days and kind != RowKind.PLANS
+        }
+        return cls({**aged, RowKind.KEPT: UNDO_KEPT_MS}, kept[RowKind.PLANS])
 
 
-RETENTION: Final = Retention()
+RETENTION: Final = Retention.of(KEPT)
 """What holds where nobody says otherwise."""
 
 SETTING_OF: Final[Mapping[RowKind, str]] = {

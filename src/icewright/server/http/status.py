@@ -23,6 +23,7 @@ from icewright.model.access.permissions import EVERYTHING, Permission, Scope, co
 from icewright.model.plans.plans import Reason
 from icewright.model.work.jobs import PROTOCOL_VERSION
 from icewright.model.work.optimizers import SeenSubmitter
+from icewright.model.work.retention import RowKind
 from icewright.observation.lookups import is_about
 from icewright.ports.store import OptimizerRecord
 from icewright.retention.history import LATE_MS, HistoryStatus
@@ -260,7 +261,8 @@ def show_status(
 
 
 def _history(led: ControlPlane) -> HistoryStatus | None:
-    return None if led.history is None else led.history.status(led.tasks.now(), led.retention.tasks_ms)
+    kept_ms = led.retention.spans_ms[RowKind.TASKS]
+    return None if led.history is None else led.history.status(led.tasks.now(), kept_ms)
 
 
 def server_views(servers: Sequence[SeenServer]) -> tuple[ServerView, ...]:

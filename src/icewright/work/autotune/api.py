@@ -12,7 +12,7 @@ from icewright.core.times import Instant
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.web.deps import Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, json_body, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, render
 from icewright.web.schema import operation, page_of, schema_of
 from icewright.work.autotune.views import DecisionBook, DecisionView, decision_view
 
@@ -43,9 +43,7 @@ def list_decisions(
     """Decisions about optimizers, their memory, and servers, the newest first, with reasons, figures and effects."""
     before = decode_cursor(tuple[Instant, str], cursor)
     found = book.store.list(limit=limit + 1, before=before, only_standing=standing)
-    last = found[limit - 1] if len(found) > limit else None
-    ended = None if last is None else (last.made_at, last.decision_id)
-    return page([decision_view(one) for one in found[:limit]], ended)
+    return first_page(found, limit, lambda one: (one.made_at, one.decision_id), decision_view)
 
 
 @router.get("/{decision_id}", dependencies=[_READS], **operation(DecisionView, problems=_NOT_FOUND))

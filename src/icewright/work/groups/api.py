@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from icewright.identity.authorization import On, needs
 from icewright.model.access.permissions import Permission
 from icewright.web.deps import Service
-from icewright.web.messages import Cursor, Limit, decode_cursor, page, render
+from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, render
 from icewright.web.schema import operation, page_of
 from icewright.work.groups.views import GroupDocument, GroupView, GroupViews
 
@@ -21,7 +21,7 @@ def list_groups(group_views: Service[GroupViews], limit: Limit = 100, cursor: Cu
     Those of the server itself, too, which have no caps, and those that optimizers alone know.
     """
     found = group_views.views(limit=limit + 1, after=decode_cursor(str, cursor))
-    return page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+    return first_page(found, limit, lambda one: one.name)
 
 
 @router.get(

@@ -63,12 +63,12 @@ OF_TABLES: Final = (
 
 def prune(connection: Connection, now: Instant, keep: Retention, limit: int) -> Mapping[RowKind, int]:
     """See :meth:`icewright.ports.store.TableStore.prune`."""
-    worked_on = (func.coalesce(inbox.c.done_at, inbox.c.parked_at) < now - keep.events_ms,)
-    silent = (optimizers.c.seen_at < now - keep.optimizers_ms,)
+    worked_on = (func.coalesce(inbox.c.done_at, inbox.c.parked_at) < now - keep.spans_ms[RowKind.EVENTS],)
+    silent = (optimizers.c.seen_at < now - keep.spans_ms[RowKind.OPTIMIZERS],)
     return {
         RowKind.EVENTS: _delete_oldest(connection, inbox.c.event_id, inbox.c.event_id, worked_on, limit),
         RowKind.OPTIMIZERS: _delete_oldest(connection, optimizers.c.optimizer_id, optimizers.c.seen_at, silent, limit),
-        RowKind.FINDINGS: prune_findings(connection, now, keep.findings_ms, limit),
+        RowKind.FINDINGS: prune_findings(connection, now, keep.spans_ms[RowKind.FINDINGS], limit),
     }
 
 
