@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import (
     Connection,
     Engine,
-    Table,
     and_,
     bindparam,
     case,
-    insert,
     or_,
     select,
     update,
@@ -54,6 +51,7 @@ from icewright.store.table_rows import (
     is_table,
     manifest_key_of,
     record_of,
+    replacing,
     run_of,
 )
 from icewright.store.transactions import asking, reading, writing
@@ -244,7 +242,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
         """See the port."""
         with writing(self._engine, (lock(LockKind.ROW, "optimizers", hello.optimizer_id),)) as connection:
             row = {"optimizer_id": hello.optimizer_id, "hello": dump(hello), "seen_at": self._now(connection)}
-            _put(connection, optimizers, (optimizers.c.optimizer_id == hello.optimizer_id,), row)
+            connection.execute(replacing(optimizers), row)
 
     def optimizers(self) -> Sequence[OptimizerRecord]:
         """See the port."""
@@ -260,12 +258,6 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
-
-
-def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:
-    """Replace the row, or insert it."""
-    if connection.execute(update(table).where(*where).values(**row)).rowcount == 0:
-        connection.execute(insert(table).values(**row))
 
 
 def _summaries_of(connection: Connection, table_id: TableId) -> Iterator[bytes]:
