@@ -29,6 +29,7 @@ from icewright.recommendations.sql import SqlRecommendations
 from icewright.server.control import ControlPlane, build_control_plane
 from icewright.store.engine import open_store
 from icewright.store.transactions import WRITES
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
@@ -93,6 +94,7 @@ def _control(lake: ManyTables, engine: Engine, clock: ManualClock) -> ControlPla
         limits=DispatchLimits(),
         claims=SqlClaims(engine),
         recommendations=SqlRecommendations(engine),
+        decisions=SqlDecisions(engine, clock),
     )
 
 

@@ -23,6 +23,7 @@ from icewright.model.work.tasks import TaskState
 from icewright.notifications.message_store import SqlMessages
 from icewright.notifications.service import MessageDelivery
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from icewright_spark.actions.done import Done
@@ -109,6 +110,7 @@ class IcewrightRewriter:
             SqlUndoRecordStore(store),
             MessageDelivery(SqlMessages(store)),
             limits=DispatchLimits(lease_ms=_LEASE_MS),
+            decisions=SqlDecisions(store),
         )
         plane.dispatcher.hello(
             OptimizerHello(

@@ -41,6 +41,7 @@ from icewright.notifications.service import MessageDelivery
 from icewright.ownership.model import Place
 from icewright.server.control import build_control_plane
 from icewright.store.engine import open_store
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
@@ -103,6 +104,7 @@ class Upkeep:
             kept,
             MessageDelivery(SqlMessages(store)),
             expiries=expiries,
+            decisions=SqlDecisions(store),
         )
         plane.maintainer.look(name)
         plan = plane.maintainer.plan_asked(name, ExpireSnapshotsRequest(older_than, retain_last))

@@ -14,7 +14,7 @@ from tests.work.tasks.test_api_tasks import claimed
 
 
 def test_a_decision_shows_its_evidence_and_is_held_and_released(chromium: Any, served: Served, url: str) -> None:
-    store = served.control.autotune.store
+    store = served.control.autotune
     assert store.make(decision(1, served.clock))
     opened = Opened(chromium, NARROW)
     page = opened.log_in(url)

@@ -33,6 +33,7 @@ from icewright.ports.carriers import Carrier
 from icewright.ports.store import TableRecord, TableStore, TaskFilter, TaskStore
 from icewright.server.cluster.share import ALL_TABLES
 from icewright.server.control import ControlPlane, build_control_plane
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from tests.doubles.catalog import MemoryCatalog
 from tests.doubles.clock import ManualClock
@@ -128,7 +129,7 @@ class Lakehouse:
         }
         # As in a server, all is in one database, unless the stores are in memory.
         store = self.tables._engine if isinstance(self.tables, SqlTableStore) else new_store()
-        self.kept = SqlUndoRecordStore(store)
+        self.kept, self.decisions = SqlUndoRecordStore(store), SqlDecisions(store, self.store_clock)
         self.delivery = MessageDelivery(SqlMessages(store, self.store_clock))
         self.policies = SqlPolicies(store, self.store_clock)
         self.has_policies = has_policies
@@ -168,6 +169,7 @@ class Lakehouse:
             seconds=self.seconds,
             part=self.part,
             parallel_looks=self.parallel_looks,
+            decisions=self.decisions,
             elsewhere=lambda: self.elsewhere,
         )
         return self.control

@@ -279,7 +279,7 @@ def world() -> World:
     ids |= {"try": "1", "group": "default"}
     recommended = served.control.recommendations.store.keep(table_id, "task-1", 1, recommendation(EVENTS, "city"))
     ids |= {"recommendation": recommended}
-    assert served.control.autotune.store.make(decision(1, clock))
+    assert served.control.autotune.make(decision(1, clock))
     ids |= {"decision": "tune-1"}
     access.give_token(NewToken("ci", (Role.VIEWER,), ("*",)), "owner")
     access.identities.open_session("s1", OWNER)

@@ -43,6 +43,7 @@ from icewright.queries.spool import QuerySpool
 from icewright.queries.sql import SqlQuerySums
 from icewright.recommendations.sql import SqlRecommendations
 from icewright.server.control import build_control_plane
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from icewright.work.tasks.retry import CONFLICT_BASE_MS
@@ -119,6 +120,7 @@ class SparkLoop:
             limits=DispatchLimits(lease_ms=lease_ms),
             queries=None if spool is None else query_log(entry, tables, spool, store, self.clock),
             recommendations=SqlRecommendations(store),
+            decisions=SqlDecisions(store, self.clock),
             properties={entry.name: PyIcebergProperties(entry, SystemClock())},
         )
         self.control.dispatcher.hello(

@@ -76,7 +76,6 @@ from icewright.server.liveness import HeardCatalog, Liveness, heard
 from icewright.server.loop import Loop
 from icewright.server.others_tables import OthersTables
 from icewright.work.autotune.sql import SqlDecisions
-from icewright.work.autotune.views import DecisionBook
 from icewright.work.groups.queue_waits import QueueWaits
 from icewright.work.groups.views import GroupViews
 from icewright.work.halts.service import Halting
@@ -123,7 +122,7 @@ class ControlPlane:
     recommendations: Recommendations
     ledger: Ledger
     benefit: Benefit
-    autotune: DecisionBook
+    autotune: SqlDecisions
 
     def service(self, kind: type[Any]) -> Any:
         """The service of that type."""
@@ -164,7 +163,7 @@ def build_control_plane(
     properties: Mapping[str, TableProperties] = MappingProxyType({}),
     part: Part = ALL_TABLES,
     parallel_looks: int = 1,
-    decisions: SqlDecisions | None = None,
+    decisions: SqlDecisions,
     elsewhere: Callable[[], Sequence[Missing]] = tuple,
 ) -> ControlPlane:
     """Wire the services over these ports.
@@ -356,5 +355,5 @@ def build_control_plane(
         accepting,
         ledger,
         benefit,
-        DecisionBook(decisions),
+        decisions,
     )

@@ -371,7 +371,7 @@ def some_halts(served: Served) -> Iterator[tuple[str, str, Any]]:
         yield "POST", f"{V1}/queue/{verb}", served.http.post(f"{V1}/queue/{verb}", json=to_json(part))
         yield "GET", f"{V1}/queue", served.http.get(f"{V1}/queue")
     yield "GET", f"{V1}/groups", served.http.get(f"{V1}/groups")
-    assert served.control.autotune.store.make(decision(1, served.clock))
+    assert served.control.autotune.make(decision(1, served.clock))
     for verb in ("hold", "release"):
         url = f"{V1}/autotune/tune-1/{verb}"
         yield "POST", f"{V1}/autotune/{{decision_id}}/{verb}", served.http.post(url, json={"why": "not now"})

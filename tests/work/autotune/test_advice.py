@@ -57,7 +57,7 @@ class Advised:
         """As a server comes to lead."""
         config = load_config(self.folder / "icewright.toml", {}, self.folder)
         control = self.served.control
-        stores = (control.tasks, control.tables, control.backlogs, control.group_views, control.autotune.store)
+        stores = (control.tasks, control.tables, control.backlogs, control.group_views, control.autotune)
         return build_autotune(config, {}, *stores)
 
     def after(self, *live: OptimizerHello, turns: int = 1) -> None:
@@ -77,7 +77,7 @@ class Advised:
         assert answer.is_success, answer.text
 
     def decisions(self) -> list[TuneDecision]:
-        return list(reversed(self.served.control.autotune.store.list(limit=100)))
+        return list(reversed(self.served.control.autotune.list(limit=100)))
 
     def said(self) -> list[tuple[Queue | None, Move, DecisionState]]:
         return [(one.new.queue, one.new.move, one.state) for one in self.decisions()]

@@ -25,7 +25,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
 
 def test_decisions_are_listed_shown_held_and_released(house: House) -> None:
-    store = house.control.autotune.store
+    store = house.control.autotune
     assert icewright("autotune", "list").out.strip() == "no decisions"
     more = replace(decision(2 << 30, house.clock, Move.MORE_MEMORY), decision_id="tune-2")
     assert store.make(decision(1, house.clock))
@@ -52,7 +52,7 @@ def test_decisions_are_listed_shown_held_and_released(house: House) -> None:
 
 
 def test_decisions_about_servers_are_of_no_group_and_are_held_as_all_others(house: House) -> None:
-    store, add = house.control.autotune.store, decision(2, house.clock, Move.ADD_SERVER)
+    store, add = house.control.autotune, decision(2, house.clock, Move.ADD_SERVER)
     assert store.make(replace(add, new=replace(add.new, group="", queue=None)))
     assert store.make(decision(1, house.clock))  # of a queue, which is another subject
     assert "add a server: 2 to 3" in icewright("autotune", "list").out
@@ -71,15 +71,15 @@ def test_decisions_about_servers_are_of_no_group_and_are_held_as_all_others(hous
 def test_routes_say_what_is_wrong(served: Served) -> None:
     problem(served.http.get(f"{V1}/autotune/tune-9"), 404, "not-found")
     problem(served.http.post(f"{V1}/autotune/tune-9/hold", json={"why": ""}), 404, "not-found")
-    assert served.control.autotune.store.make(decision(1, served.clock))
+    assert served.control.autotune.make(decision(1, served.clock))
     problem(served.http.post(f"{V1}/autotune/tune-1/release", json={"why": ""}), 409, "conflict")
     problem(served.http.post(f"{V1}/autotune/tune-1/hold", json={"why": "x" * 1_001}), 400, "invalid-message")
     assert served.get("/autotune", standing=True)["items"][0]["hold"] is None
 
 
 def test_metrics_count_decisions_and_holds(served: Served) -> None:
-    assert served.control.autotune.store.make(decision(1, served.clock))
-    served.control.autotune.store.hold("tune-1", "")
+    assert served.control.autotune.make(decision(1, served.clock))
+    served.control.autotune.hold("tune-1", "")
     text = served.http.get(f"{V1}/metrics").text
     assert 'icewright_autotune_decisions{move="start-optimizer",state="open"} 1.0' in text
     assert 'icewright_autotune_decisions{move="less-memory",state="done"} 0.0' in text
@@ -87,7 +87,7 @@ def test_metrics_count_decisions_and_holds(served: Served) -> None:
 
 
 def test_the_feed_names_the_command_that_tells_more(served: Served) -> None:
-    assert served.control.autotune.store.make(decision(1, served.clock))
+    assert served.control.autotune.make(decision(1, served.clock))
     (fact,) = [one for one in served.get("/feed")["items"] if one["kind"] == "tuned"]
     assert fact["do"] == "icewright autotune show tune-1"
     assert (fact["catalog"], fact["reason"]["code"]) == ("", "backlog")

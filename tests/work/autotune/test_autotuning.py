@@ -170,7 +170,7 @@ class Tuned:
 
     def decisions(self) -> list[TuneDecision]:
         """The oldest first."""
-        return list(reversed(self.served.control.autotune.store.list(limit=100)))
+        return list(reversed(self.served.control.autotune.list(limit=100)))
 
     def said(self) -> list[tuple[Queue | None, Move, DecisionState]]:
         return [(one.new.queue, one.new.move, one.state) for one in self.decisions()]
@@ -214,7 +214,7 @@ def tuned(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tuned]:
 
     def another() -> Autotune:
         control = served.control
-        stores = (control.tasks, control.tables, control.backlogs, control.group_views, control.autotune.store)
+        stores = (control.tasks, control.tables, control.backlogs, control.group_views, control.autotune)
         return build_autotune(config, {}, *stores, launcher)
 
     with at_a_port(served.control) as url:
@@ -319,7 +319,7 @@ def test_attempts_on_optimizers_that_people_started_say_nothing_of_the_memory_of
 
 
 def test_memory_that_was_decided_under_another_maximum_is_within_the_present_one(tuned: Tuned) -> None:
-    store = tuned.served.control.autotune.store
+    store = tuned.served.control.autotune
     new = NewDecision("default", NORMAL, Move.MORE_MEMORY, 2 << 30, 32 << 30, Reason("out-of-memory", "thrice"))
     store.make(TuneDecision("tune-0", new, TuneMode.ACT, "", tuned.now))
     store.end("tune-0", DONE, Reason("carried-out", "optimizers start with 32 GiB"))

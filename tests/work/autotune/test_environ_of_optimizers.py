@@ -53,7 +53,7 @@ def test_secrets_of_the_server_are_left_out(tmp_path: Path) -> None:
     config = load_config(None, ENVIRON, tmp_path)
     assert environ_of_optimizers(config, ENVIRON) == KEPT
     control = Served().control
-    stores = (control.tasks, control.tables, control.backlogs, control.group_views, control.autotune.store)
+    stores = (control.tasks, control.tables, control.backlogs, control.group_views, control.autotune)
     own = build_autotune(config, ENVIRON, *stores)._own
     assert own is not None
     assert isinstance(own._launcher, ResidentLauncher)

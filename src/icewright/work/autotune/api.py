@@ -14,7 +14,8 @@ from icewright.model.access.permissions import Permission
 from icewright.web.deps import Service
 from icewright.web.messages import Cursor, Limit, decode_cursor, first_page, json_body, render
 from icewright.web.schema import operation, page_of, schema_of
-from icewright.work.autotune.views import DecisionBook, DecisionView, decision_view
+from icewright.work.autotune.sql import SqlDecisions
+from icewright.work.autotune.views import DecisionView, decision_view
 
 router = APIRouter(prefix="/autotune", tags=["queue"])
 
@@ -34,7 +35,7 @@ class WhyDecision:
 
 @router.get("", dependencies=[_READS], **operation(page_of(DecisionView)))
 def list_decisions(
-    book: Service[DecisionBook],
+    decisions: Service[SqlDecisions],
     *,
     standing: Annotated[bool, Query(description="Only those that stand, or are held.")] = False,
     limit: Limit = 100,
@@ -42,14 +43,14 @@ def list_decisions(
 ) -> Response:
     """Decisions about optimizers, their memory, and servers, the newest first, with reasons, figures and effects."""
     before = decode_cursor(tuple[Instant, str], cursor)
-    found = book.store.list(limit=limit + 1, before=before, only_standing=standing)
+    found = decisions.list(limit=limit + 1, before=before, only_standing=standing)
     return first_page(found, limit, lambda one: (one.made_at, one.decision_id), decision_view)
 
 
 @router.get("/{decision_id}", dependencies=[_READS], **operation(DecisionView, problems=_NOT_FOUND))
-def show_decision(book: Service[DecisionBook], decision_id: str) -> Response:
+def show_decision(decisions: Service[SqlDecisions], decision_id: str) -> Response:
     """One decision."""
-    return render(decision_view(book.store.get(decision_id)))
+    return render(decision_view(decisions.get(decision_id)))
 
 
 @router.post(
@@ -61,9 +62,9 @@ def show_decision(book: Service[DecisionBook], decision_id: str) -> Response:
         problems={**_NOT_FOUND, 409: "It is held already, is being carried out, or is not the latest about the same."},
     ),
 )
-def hold_decision(book: Service[DecisionBook], decision_id: str, body: Body) -> Response:
+def hold_decision(decisions: Service[SqlDecisions], decision_id: str, body: Body) -> Response:
     """Keep a decision from being carried out, and all later ones about the same, until it is released."""
-    return render(decision_view(book.store.hold(decision_id, from_json(WhyDecision, body).why)))
+    return render(decision_view(decisions.hold(decision_id, from_json(WhyDecision, body).why)))
 
 
 @router.post(
@@ -71,6 +72,6 @@ def hold_decision(book: Service[DecisionBook], decision_id: str, body: Body) -> 
     dependencies=[_OPERATES],
     **operation(DecisionView, accepts=schema_of(WhyDecision), problems={**_NOT_FOUND, 409: "It is not held."}),
 )
-def release_decision(book: Service[DecisionBook], decision_id: str, body: Body) -> Response:
+def release_decision(decisions: Service[SqlDecisions], decision_id: str, body: Body) -> Response:
     """End a hold. A decision that still stands is carried out if its reason has not gone."""
-    return render(decision_view(book.store.release(decision_id, from_json(WhyDecision, body).why)))
+    return render(decision_view(decisions.release(decision_id, from_json(WhyDecision, body).why)))

@@ -20,11 +20,6 @@ class Past:
         self._store = store
         self._all = list(store.past(since))
 
-    @property
-    def all(self) -> Sequence[TuneDecision]:
-        """All of them."""
-        return tuple(self._all)
-
     def about(self, *abouts: About) -> Sequence[TuneDecision]:
         """Those about these."""
         return tuple(one for one in self._all if one.subject.about in abouts)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icewright.core.errors import Unsupported
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.policy.resource_groups import Queue
 from icewright.model.work.optimizers import TuneMode
 from icewright.work.autotune.model import About, DecisionState, Hold, Move, TuneDecision
-from icewright.work.autotune.sql import SqlDecisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +59,3 @@ def decision_view(decision: TuneDecision) -> DecisionView:
         decision.effect,
         decision.hold,
     )
-
-
-class DecisionBook:
-    """The decisions of a server, if it keeps any."""
-
-    def __init__(self, store: SqlDecisions | None) -> None:
-        self._store = store
-
-    @property
-    def store(self) -> SqlDecisions:
-        """Where they are kept. Raises :class:`Unsupported`."""
-        if self._store is None:
-            raise Unsupported("this server keeps no decisions of autotuning")
-        return self._store
-
-    def counts(self) -> Mapping[tuple[Move, DecisionState], int]:
-        """How many are kept; nothing without a store."""
-        return {} if self._store is None else self._store.counts()
-
-    def held(self) -> int:
-        """How many are held; none without a store."""
-        return 0 if self._store is None else self._store.held()

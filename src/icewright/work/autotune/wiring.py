@@ -24,7 +24,6 @@ from icewright.work.autotune.own_optimizers import OWN_OPTIMIZER, OwnOptimizers
 from icewright.work.autotune.servers.tuning import ServerTuning
 from icewright.work.autotune.service import Autotune
 from icewright.work.autotune.sql import SqlDecisions
-from icewright.work.autotune.views import DecisionBook
 from icewright.work.autotune.watch import NewOptimizer, QueueWatch
 from icewright.work.groups.views import GroupViews
 from icewright.work.launch.optimizer import settings_of, spark_conf_of
@@ -126,11 +125,11 @@ def autotuning(
     tables: TableStore,
     backlogs: Backlogs,
     groups: GroupViews,
-    book: DecisionBook,
+    decisions: SqlDecisions,
     servers: ServerTuning | None = None,
 ) -> Iterator[None]:
     """Decide while the block runs; see :func:`build_autotune` for what it raises."""
-    autotune = build_autotune(config, environ, tasks, tables, backlogs, groups, book.store, servers=servers)
+    autotune = build_autotune(config, environ, tasks, tables, backlogs, groups, decisions, servers=servers)
     stop = threading.Event()
     thread = threading.Thread(target=autotune.run, args=(stop,), name="autotune", daemon=True)
     with running([thread], stop, _END_S):

@@ -19,27 +19,16 @@ from icewright.work.launch.process import LeadingProcess
 COMMAND: Final = (sys.executable, "-m", "icewright_spark")
 
 
-class ResidentApplication:
+class ResidentApplication(LeadingProcess):
     """One such process; it is told to die when this one does, on Linux."""
 
-    def __init__(self, name: str, process: LeadingProcess) -> None:
-        self.name, self._process = name, process
-
-    def poll(self) -> int | None:
-        """See the port."""
-        return self._process.poll()
-
-    def wait(self) -> int:
-        """See the port."""
-        return self._process.wait()
+    def __init__(self, name: str, command: Sequence[str], environ: Mapping[str, str] | None) -> None:
+        super().__init__(command, stdin=subprocess.PIPE, environ=environ)
+        self.name = name
 
     def stop(self) -> None:
         """See the port."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """See the port."""
-        self._process.kill()
+        self.terminate()
 
     def trace(self) -> Trace:
         """See the port."""
@@ -58,10 +47,11 @@ class ResidentLauncher:
     def start(self, settings: OptimizerSettings) -> ResidentApplication:
         """See the port. Settings go through a pipe."""
         spark_settings(settings)
-        process = LeadingProcess([*self._command, str(os.getpid())], stdin=subprocess.PIPE, environ=self._environ)
+        command = [*self._command, str(os.getpid())]
+        application = ResidentApplication(settings.optimizer_id, command, self._environ)
         fault(Fault.SUPERVISOR_STARTED)
-        pipe = process.process.stdin
+        pipe = application.process.stdin
         if pipe is not None:
             with suppress(BrokenPipeError), pipe:  # it has ended already: its exit status tells the rest
                 pipe.write(dumps(settings).encode())
-        return ResidentApplication(settings.optimizer_id, process)
+        return application

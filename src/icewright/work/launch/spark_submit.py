@@ -30,28 +30,35 @@ _CLUSTER_ID: Final = (
 _URL: Final = re.compile(r"\btracking URL: (https?://[^\s<>\"]{1,500})", re.IGNORECASE)
 
 
-class SubmittedApplication:
-    """One run of ``spark-submit``; its folder has what it was started with, and its log."""
+class SubmittedApplication(LeadingProcess):
+    """One run of ``spark-submit``; its folder has what it was started with, and its log.
 
-    def __init__(self, name: str, process: LeadingProcess, folder: Path) -> None:
-        self.name, self._process, self.folder = name, process, folder
+    Where it is killed, a driver in the cluster goes on, and ends after its task.
+    """
+
+    def __init__(self, name: str, told: Submission, folder: Path) -> None:
+        self.name, self.folder = name, folder
+        for file_name, text in told.files.items():
+            with os.fdopen(_created(folder / file_name), "w", encoding="utf-8") as file:
+                file.write(text)
+        log = _created(folder / LOG_FILE)
+        try:
+            super().__init__(told.argv, output=log, environ=told.environ)
+        finally:
+            os.close(log)
 
     def poll(self) -> int | None:
         """See the port."""
-        return self._settled(self._process.poll())
+        return self._settled(super().poll())
 
     def wait(self) -> int:
         """See the port."""
-        code = self._process.wait()
+        code = super().wait()
         self._settled(code)
         return code
 
     def stop(self) -> None:
         """See the port: it ends after its task."""
-
-    def kill(self) -> None:
-        """See the port. A driver in the cluster goes on, and ends after its task."""
-        self._process.kill()
 
     def trace(self) -> Trace:
         """See the port."""
@@ -88,7 +95,7 @@ class SparkSubmitLauncher:
         told = submission(settings, self._home, str(folder), self._environ, secret=self._secret)
         self._forget_old()
         folder.mkdir(mode=0o700)
-        application = SubmittedApplication(settings.optimizer_id, _started(told, folder), folder)
+        application = SubmittedApplication(settings.optimizer_id, told, folder)
         self._started.append(application)
         return application
 
@@ -115,17 +122,6 @@ def spark_home(configured: str | None) -> str:
     if not path.is_absolute() or not (path / "bin" / "spark-submit").is_file():
         raise InvalidConfiguration(f"there is no bin/spark-submit in {path}", hint="see optimizer.spark_home")
     return str(path)
-
-
-def _started(told: Submission, folder: Path) -> LeadingProcess:
-    for name, text in told.files.items():
-        with os.fdopen(_created(folder / name), "w", encoding="utf-8") as file:
-            file.write(text)
-    log = _created(folder / LOG_FILE)
-    try:
-        return LeadingProcess(told.argv, output=log, environ=told.environ)
-    finally:
-        os.close(log)
 
 
 def _created(path: Path) -> int:

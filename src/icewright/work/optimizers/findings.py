@@ -13,7 +13,7 @@ from icewright.ports.findings import EXCLUSION_KEPT_MS, PROBES_KEPT_MS, Executor
 from icewright.store.documents import digest, dump, load
 from icewright.store.locks import LockKind, lock, table_lock
 from icewright.store.schema import worker_access
-from icewright.store.table_rows import id_columns, is_table
+from icewright.store.table_rows import id_columns, is_table, replacing
 from icewright.store.transactions import asking, reading, writing
 from icewright.work.optimizers.findings_schema import exclusion_rows, probes
 
@@ -28,10 +28,7 @@ class SqlFindings:
         """See the port."""
         row = {**id_columns(table_id), "code": code, "detail": exclusion.detail, "found_at": exclusion.found_at}
         with writing(self._engine, (table_lock(table_id),)) as connection:
-            connection.execute(
-                delete(exclusion_rows).where(*is_table(exclusion_rows, table_id), exclusion_rows.c.code == code)
-            )
-            connection.execute(insert(exclusion_rows).values(row))
+            connection.execute(replacing(exclusion_rows), row)
 
     def exclusions(self, table_id: TableId) -> Mapping[str, ExecutorExclusion]:
         """See the port."""
@@ -79,9 +76,7 @@ class SqlFindings:
         key = {"catalog": record.catalog, "root_digest": digest(record.root)}
         row = {**key, "record": dump(record), "decided_at": record.decided_at}
         with writing(self._engine, (lock(LockKind.STORAGE, *key.values()),)) as connection:
-            same = [worker_access.c[name] == value for name, value in key.items()]
-            connection.execute(delete(worker_access).where(*same))
-            connection.execute(insert(worker_access).values(row))
+            connection.execute(replacing(worker_access), row)
 
     def access(self, catalog: str, root: str) -> AccessRecord | None:
         """See the port."""

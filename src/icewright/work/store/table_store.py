@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import (
     Connection,
     Engine,
-    Table,
-    and_,
     bindparam,
     case,
-    insert,
-    or_,
     select,
+    tuple_,
     update,
 )
 
@@ -54,6 +50,7 @@ from icewright.store.table_rows import (
     is_table,
     manifest_key_of,
     record_of,
+    replacing,
     run_of,
 )
 from icewright.store.transactions import asking, reading, writing
@@ -120,12 +117,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
         if catalog is not None:
             query = query.where(tables.c.catalog == catalog)
         if after is not None:
-            query = query.where(
-                or_(
-                    tables.c.catalog > after.catalog,
-                    and_(tables.c.catalog == after.catalog, tables.c.table_uuid > after.uuid),
-                )
-            )
+            query = query.where(tuple_(*id_of) > tuple_(after.catalog, after.uuid))
         with reading(self._engine) as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 
@@ -187,9 +179,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
         spec_id, values = partitions.c.spec_id, partitions.c.partition_values
         query = select(partitions.c.statistics).where(*is_table(partitions, table_id)).order_by(spec_id, values)
         if after is not None:
-            query = query.where(
-                or_(spec_id > after.spec_id, and_(spec_id == after.spec_id, values > after.values)),
-            )
+            query = query.where(tuple_(spec_id, values) > tuple_(after.spec_id, after.values))
         with reading(self._engine) as connection:
             return [load(PartitionStatistics, text) for text in connection.scalars(query.limit(limit))]
 
@@ -223,7 +213,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
         at, plan_id = plans.c.planned_at, plans.c.plan_id
         query = select(plans.c.plan).where(*is_table(plans, table_id)).order_by(at.desc(), plan_id.desc()).limit(limit)
         if before is not None:
-            query = query.where(or_(at < before.planned_at, and_(at == before.planned_at, plan_id < before.plan_id)))
+            query = query.where(tuple_(at, plan_id) < tuple_(before.planned_at, before.plan_id))
         with reading(self._engine) as connection:
             return [unpack(Plan, blob) for blob in connection.scalars(query)]
 
@@ -244,7 +234,7 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
         """See the port."""
         with writing(self._engine, (lock(LockKind.ROW, "optimizers", hello.optimizer_id),)) as connection:
             row = {"optimizer_id": hello.optimizer_id, "hello": dump(hello), "seen_at": self._now(connection)}
-            _put(connection, optimizers, (optimizers.c.optimizer_id == hello.optimizer_id,), row)
+            connection.execute(replacing(optimizers), row)
 
     def optimizers(self) -> Sequence[OptimizerRecord]:
         """See the port."""
@@ -260,12 +250,6 @@ class SqlTableStore(SqlInbox, SqlFindings, SqlWaitingPlans, SqlLooks, SqlLookWri
 
     def _now(self, connection: Connection) -> Instant:
         return transactions.now(connection, self._clock)
-
-
-def _put(connection: Connection, table: Table, where: Sequence[Any], row: Mapping[str, Any]) -> None:
-    """Replace the row, or insert it."""
-    if connection.execute(update(table).where(*where).values(**row)).rowcount == 0:
-        connection.execute(insert(table).values(**row))
 
 
 def _summaries_of(connection: Connection, table_id: TableId) -> Iterator[bytes]:

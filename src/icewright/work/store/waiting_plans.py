@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, insert, select
 
 from icewright.actions.remove_files.adapters.deletions_schema import deletion_approvals
 from icewright.audit.model import of_refusal
@@ -26,7 +26,7 @@ from icewright.store.documents import dump, load
 from icewright.store.locks import table_lock
 from icewright.store.schema import refused_plans, state_is, tasks, waiting_plans
 from icewright.store.scope_filters import of_tables_in
-from icewright.store.table_rows import id_columns, is_table, refusal_of
+from icewright.store.table_rows import id_columns, is_table, refusal_of, replacing
 from icewright.store.transactions import reading, writing
 from icewright.work.store.table_pruning import of_no_dropped_table
 
@@ -42,9 +42,7 @@ class SqlWaitingPlans:
         row = waiting_row(waiting)
         with writing(self._engine, (table_lock(waiting.table_id),)) as connection:
             connection.execute(delete(refused_plans).where(refused_plans.c.plan_id == waiting.plan_id))
-            of_kind = _waits(waiting.table_id, waiting.kind)
-            if connection.execute(update(waiting_plans).where(*of_kind).values(**row)).rowcount == 0:
-                connection.execute(insert(waiting_plans).values(**row))
+            connection.execute(replacing(waiting_plans), row)
 
     def waits(self, table_id: TableId) -> Mapping[ActionKind, WaitingPlan]:
         """See the port."""
