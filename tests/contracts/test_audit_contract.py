@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from icewright.audit.acting import acting_as
@@ -15,6 +13,7 @@ from icewright.model.plans.plans import Reason
 from tests.contracts.samples import HOSTILE_PARTS, new_task
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.waiting import at_once
 
 DETAIL: dict[str, int | str] = {"files": 2**62, "said": "\x00 \ud800 é", "": -1}
 
@@ -48,11 +47,7 @@ def test_t12_writers_at_once_make_one_chain(stores: Stores) -> None:
         for _ in range(5):
             log.append(Act("a", "x"))
 
-    writers = [threading.Thread(target=write) for _ in range(4)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    at_once([write] * 4)
     found = verify(stores.audit().entries(limit=100, after=0))
     assert (found.entries, found.broken_at) == (20, None)
 

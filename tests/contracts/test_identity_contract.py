@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import pytest
 
@@ -15,6 +15,7 @@ from tests.cases import each_case
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
 from tests.narrowing import not_none
+from tests.waiting import at_once
 
 CI = NewToken("ci", (Role.OPERATOR, Role.VIEWER), ("lake.db", "other"))
 ADA = Principal("oidc:Ada \ud800", (Grant(Role.APPROVER, Scope("lake")),))
@@ -130,17 +131,12 @@ def test_tokens_are_listed_by_name_in_pages(store: SqlIdentities) -> None:
 
 def test_a_code_opens_one_session_however_many_come_at_once(stores: Stores) -> None:
     stores.identities().add_code("c1", NewCode(ADA, 1_000))
-    found: list[Principal | None] = []
 
-    def come(number: int) -> None:
+    def come(number: int) -> Principal | None:
         opened = stores.identities().log_in("c1", f"s{number}")
-        found.append(None if opened is None else opened.principal)
+        return None if opened is None else opened.principal
 
-    comers = [threading.Thread(target=come, args=(number,)) for number in range(4)]
-    for comer in comers:
-        comer.start()
-    for comer in comers:
-        comer.join()
+    found = at_once([partial(come, number) for number in range(4)])
     assert sorted(found, key=str) == [None, None, None, ADA]
     assert [whose(stores.identities(), f"s{n}") for n in range(4)].count(ADA) == 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import pytest
 
@@ -13,6 +13,7 @@ from icewright.policy.rules.port import PolicyStore
 from tests.cases import each_case
 from tests.contracts.stores import Stores
 from tests.doubles.clock import ManualClock
+from tests.waiting import at_once
 
 
 @pytest.fixture
@@ -73,20 +74,15 @@ def test_x3_what_was_compared_with_another_revision_is_refused(store: PolicyStor
 
 
 def test_x3_of_two_at_once_one_is_applied(stores: Stores) -> None:
-    doors, refused = [stores.policies() for _ in range(4)], []
-
-    def apply(number: int) -> None:
+    def is_applied(store: PolicyStore, name: str) -> bool:
         try:
-            doors[number].apply(new(f"r{number}"), 0)
+            store.apply(new(name), 0)
         except Conflict:
-            refused.append(number)
+            return False
+        return True
 
-    threads = [threading.Thread(target=apply, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(refused), stores.policies().present()) == (3, 1)
+    applied = at_once([partial(is_applied, stores.policies(), f"r{number}") for number in range(4)])
+    assert (sorted(applied), stores.policies().present()) == ([False, False, False, True], 1)
 
 
 def test_what_was_replaced_long_ago_goes_and_the_present_one_stays(stores: Stores, clock: ManualClock) -> None:

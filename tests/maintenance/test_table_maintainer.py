@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from icewright.work.tasks.retry import CONFLICT_BASE_MS
 from tests.builders.lakehouse import ALL_AUTO, HOUR_MS, LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import FINAL, RETRYABLE, Worker, at_work
 from tests.narrowing import not_none
+from tests.waiting import at_once
 
 WIDE = TableName("lake", ("db",), "wide")
 
@@ -520,11 +522,7 @@ def test_two_looks_at_one_table_never_overlap(house: Lakehouse, monkeypatch: pyt
         return manifests(table, snapshot)
 
     monkeypatch.setattr(house.catalog, "manifests", slow)
-    threads = [threading.Thread(target=house.control.maintainer.look, args=(NAME,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([partial(house.control.maintainer.look, NAME)] * 2)
     assert most == 1
     assert house.tables.partitions(house.record().table_id)[0].counts.data_files == 8
 

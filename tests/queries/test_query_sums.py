@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +26,7 @@ from icewright.store.transactions import reading, writing
 from icewright.work.store.table_store import SqlTableStore
 from tests.builders.queries import AT, EVENTS, equal, query, read_of
 from tests.contracts.samples import record
+from tests.waiting import at_once
 
 THIS = TableId("lake", "uuid-1")
 WEEK = week_of(AT)
@@ -67,18 +67,7 @@ def test_what_is_added_twice_counts_once(sums: SqlQuerySums) -> None:
 
 
 def test_of_two_who_count_the_same_at_once_one_does(sums: SqlQuerySums) -> None:
-    did: list[bool] = []
-    start = threading.Barrier(4)
-
-    def add() -> None:
-        start.wait()
-        did.append(sums.add("a", 0, 1, [week()]))
-
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    did = at_once([lambda: sums.add("a", 0, 1, [week()])] * 4)
     assert sorted(did) == [False, False, False, True]
     assert sums.of_table(THIS, WEEK)[0].sums.queries == 1
 

@@ -7,10 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from icewright.queries import spool as module
 from icewright.queries.spool import IDS_KEPT_MS, LOG_IDS_KEPT_MS, SET_ASIDE_MAX, QuerySpool, Spooled
 from tests.builders.queries import EVENTS, query, read_of
 from tests.doubles.clock import ManualClock
+from tests.waiting import at_once
 
 MIB = 1 << 20
 
@@ -115,11 +116,7 @@ def test_threads_lose_nothing_of_each_other(spool: QuerySpool) -> None:
         for number in range(first, first + 50):
             spool.put([query(number)])
 
-    threads = [threading.Thread(target=send, args=(first,)) for first in (0, 1_000, 2_000, 0)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([partial(send, first) for first in (0, 1_000, 2_000, 0)])
     assert len({*numbers([*spool.after(0, 1_000)])}) == spool.figures().waiting == 150
 
 

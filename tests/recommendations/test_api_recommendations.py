@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from icewright.model.queries.recommendations import Recommendation
 from tests.builders.queries import frequent, leave, recommendation
 from tests.builders.served import EVENTS, V1, Served, problem
 from tests.cases import each_case
+from tests.waiting import at_once
 
 
 def kept(served: Served, number: int = 1, said: Recommendation | None = None, uuid: str | None = None) -> str:
@@ -26,13 +27,16 @@ def kept(served: Served, number: int = 1, said: Recommendation | None = None, uu
     )
 
 
+@pytest.fixture
+def found(served: Served) -> str:
+    return kept(served)
+
+
 def properties(served: Served) -> Any:
     return served.lake.load(EVENTS).properties
 
 
-def test_accepting_sets_the_layout_of_the_table_and_of_no_other() -> None:
-    served = Served()
-    found = kept(served)
+def test_accepting_sets_the_layout_of_the_table_and_of_no_other(served: Served, found: str) -> None:
     other = EVENTS.__class__("lake", ("db",), "other")
     served.table(other)
     before = served.lake.load(other)
@@ -49,9 +53,7 @@ def test_accepting_sets_the_layout_of_the_table_and_of_no_other() -> None:
     assert served.get("/recommendations", open=True)["items"] == []
 
 
-def test_accepting_again_changes_nothing() -> None:
-    served = Served()
-    found = kept(served)
+def test_accepting_again_changes_nothing(served: Served, found: str) -> None:
     first = served.post(f"/recommendations/{found}/accept")
     metadata = served.lake.load(EVENTS)
     assert served.post(f"/recommendations/{found}/accept") == first
@@ -59,10 +61,10 @@ def test_accepting_again_changes_nothing() -> None:
     problem(served.http.post(f"{V1}/recommendations/{found}/reject", json={"why": "late"}), 409, "conflict")
 
 
-def test_what_is_being_accepted_is_rejected_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_being_accepted_is_rejected_by_nobody(
+    served: Served, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer of the catalog is lost: the property may be set, and only accepting again tells."""
-    served = Served()
-    found = kept(served)
     change = served.lake.change
 
     def lost(*arguments: Any) -> None:
@@ -92,10 +94,8 @@ def lost_answer(served: Served, found: str) -> None:
     assert served.get(f"/recommendations/{found}")["summary"]["state"] == "accepting"
 
 
-def test_what_can_no_longer_be_accepted_is_open_again() -> None:
+def test_what_can_no_longer_be_accepted_is_open_again(served: Served, found: str) -> None:
     """Its table has none of it, and a rule is above it: people may decide."""
-    served = Served()
-    found = kept(served)
     lost_answer(served, found)
     rule = NamedRule("central", RuleMatch(("lake.*.*",)), {"icewright.layout": "none"}, enforce=Enforced.YES)
     served.control.policies.apply(NewRevision(Policies((rule,)), "ann"), 0)
@@ -104,9 +104,9 @@ def test_what_can_no_longer_be_accepted_is_open_again() -> None:
     assert served.post(f"/recommendations/{found}/reject", {"why": "ruled out"})["summary"]["state"] == "rejected"
 
 
-def test_who_accepts_while_another_does_changes_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    served = Served()
-    found = kept(served)
+def test_who_accepts_while_another_does_changes_nothing_of_it(
+    served: Served, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change, said = served.lake.change, list[int]()
 
     def between(*arguments: Any) -> None:
@@ -119,16 +119,12 @@ def test_who_accepts_while_another_does_changes_nothing_of_it(monkeypatch: pytes
     assert properties(served)["icewright.layout"] == "sort(city)"
 
 
-def test_level_1_comes_at_a_size_that_the_partitions_reach() -> None:
-    served = Served()
-    found = kept(served)
+def test_level_1_comes_at_a_size_that_the_partitions_reach(served: Served, found: str) -> None:
     served.post(f"/recommendations/{found}/accept")
     assert properties(served)["icewright.level-1.size-bytes"] == "2000000"  # half of 4 MB in one partition
 
 
-def test_a_size_of_level_1_that_is_smaller_stays() -> None:
-    served = Served()
-    found = kept(served)
+def test_a_size_of_level_1_that_is_smaller_stays(served: Served, found: str) -> None:
     served.lake.change(served.lake.load(EVENTS), {"icewright.level-1.size-bytes": "1000"})
     served.post(f"/recommendations/{found}/accept")
     assert properties(served)["icewright.level-1.size-bytes"] == "1000"
@@ -146,36 +142,23 @@ def test_what_is_decided_stays_so(second: str) -> None:
     assert served.get(f"/recommendations/{found}")["summary"]["decision"]["why"] == "the table moves"
 
 
-def test_of_two_who_decide_at_once_one_is_heard() -> None:
-    served = Served()
-    found = kept(served)
-    start = threading.Barrier(4)
-    said: list[int] = []
-
-    def decide(number: int) -> None:
-        start.wait()
+def test_of_two_who_decide_at_once_one_is_heard(served: Served, found: str) -> None:
+    def decide(number: int) -> int:
         body = {"why": f"because {number}"}
-        said.append(served.http.post(f"{V1}/recommendations/{found}/reject", json=body).status_code)
+        return int(served.http.post(f"{V1}/recommendations/{found}/reject", json=body).status_code)
 
-    threads = [threading.Thread(target=decide, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    said = at_once([partial(decide, number) for number in range(4)])
     assert sorted(said) == [200, 409, 409, 409]
 
 
-def test_a_snooze_ends() -> None:
-    served = Served()
-    found = kept(served)
+def test_a_snooze_ends(served: Served, found: str) -> None:
     assert served.post(f"/recommendations/{found}/snooze", {"days": 2})["summary"]["state"] == "snoozed"
     served.clock.advance(2 * 86_400_000)
     assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
     assert served.post(f"/recommendations/{found}/accept")["summary"]["state"] == "accepted"
 
 
-def test_a_newer_one_replaces_what_nobody_decided_on() -> None:
-    served = Served()
+def test_a_newer_one_replaces_what_nobody_decided_on(served: Served) -> None:
     uuid = served.table()
     first = kept(served, 1, uuid=uuid)
     second = kept(served, 2, uuid=uuid)
@@ -187,8 +170,7 @@ def test_a_newer_one_replaces_what_nobody_decided_on() -> None:
     assert served.get(f"/recommendations/{second}")["summary"]["state"] == "open"
 
 
-def test_to_leave_a_table_as_it_is_is_nothing_to_accept() -> None:
-    served = Served()
+def test_to_leave_a_table_as_it_is_is_nothing_to_accept(served: Served) -> None:
     found = kept(served, said=leave(EVENTS))
     refused = served.http.post(f"{V1}/recommendations/{found}/accept")
     assert "leave the table" in problem(refused, 409, "not-allowed")["detail"]
@@ -196,8 +178,7 @@ def test_to_leave_a_table_as_it_is_is_nothing_to_accept() -> None:
     assert len(served.get("/recommendations")["items"]) == 1
 
 
-def test_a_column_that_went_since_is_refused_and_nothing_is_set() -> None:
-    served = Served()
+def test_a_column_that_went_since_is_refused_and_nothing_is_set(served: Served) -> None:
     found = kept(served, said=recommendation(EVENTS, "gone"))
     refused = served.http.post(f"{V1}/recommendations/{found}/accept")
     assert "no column gone" in problem(refused, 409, "not-allowed")["detail"]
@@ -205,9 +186,7 @@ def test_a_column_that_went_since_is_refused_and_nothing_is_set() -> None:
     assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
 
 
-def test_a_rule_above_the_table_is_said_and_nothing_is_set() -> None:
-    served = Served()
-    found = kept(served)
+def test_a_rule_above_the_table_is_said_and_nothing_is_set(served: Served, found: str) -> None:
     rule = NamedRule("central", RuleMatch(("lake.*.*",)), {"icewright.layout": "none"}, enforce=Enforced.YES)
     served.control.policies.apply(NewRevision(Policies((rule,)), "ann"), 0)
     refused = served.http.post(f"{V1}/recommendations/{found}/accept")
@@ -216,24 +195,18 @@ def test_a_rule_above_the_table_is_said_and_nothing_is_set() -> None:
     assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
 
 
-def test_what_is_set_already_is_accepted_again_behind_an_answer_that_was_lost() -> None:
-    served = Served()
-    found = kept(served)
+def test_what_is_set_already_is_accepted_again_behind_an_answer_that_was_lost(served: Served, found: str) -> None:
     served.lake.change(served.lake.load(EVENTS), {"icewright.layout": "sort(city)"})
     assert served.post(f"/recommendations/{found}/accept")["summary"]["state"] == "accepted"
 
 
-def test_a_short_id_is_enough_and_an_unknown_one_is_not_found() -> None:
-    served = Served()
-    found = kept(served)
+def test_a_short_id_is_enough_and_an_unknown_one_is_not_found(served: Served, found: str) -> None:
     assert served.get(f"/recommendations/{found[-8:]}")["summary"]["recommendation_id"] == found
     problem(served.http.get(f"{V1}/recommendations/recommendation-nothing"), 404, "not-found")
 
 
 @pytest.mark.parametrize("body", [{}, {"why": ""}, {"why": "a\nb"}, {"why": "x" * 1_001}, {"more": 1, "why": "x"}])
-def test_a_reason_is_a_line_of_text(body: Any) -> None:
-    served = Served()
-    found = kept(served)
+def test_a_reason_is_a_line_of_text(served: Served, found: str, body: Any) -> None:
     assert served.http.post(f"{V1}/recommendations/{found}/reject", json=body).status_code in (400, 422)
     assert served.get(f"/recommendations/{found}")["summary"]["state"] == "open"
 
@@ -247,8 +220,7 @@ def layout_health(served: Served) -> Any:
     return found, health
 
 
-def test_health_says_what_frequent_queries_open_and_what_would_do() -> None:
-    served = Served()
+def test_health_says_what_frequent_queries_open_and_what_would_do(served: Served) -> None:
     uuid = served.table()
     before, _ = layout_health(served)
     assert (before["score"], before["reason"]["code"]) == (100, "fine")

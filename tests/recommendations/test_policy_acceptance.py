@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from icewright.recommendations.policy_acceptance import RETRY_MS
 from tests.builders.queries import leave, measurement, recommendation
 from tests.builders.served import EVENTS, V1, Served
 from tests.cases import each_case
+from tests.waiting import at_once
 
 ON = {"icewright.accept-recommendations.enabled": "true"}
 RATIO = "icewright.accept-recommendations.min-saved-bytes-ratio"
@@ -293,22 +293,16 @@ def test_of_the_policy_and_people_who_accept_at_once_one_is_heard(monkeypatch: p
     monkeypatch.setattr(served.lake, "change", counted)
     metadata = served.lake.load(EVENTS)
     policy = served.control.planner.policy(metadata)
-    start, codes = threading.Barrier(4), list[int]()
+    codes: list[int] = []
 
     def by_policy() -> None:
-        start.wait()
         found = served.control.tables.before_look(EVENTS)
         served.control.maintainer._want_pass(metadata, policy, DEFAULT_THRESHOLDS, found)
 
     def by_person() -> None:
-        start.wait()
         codes.append(served.http.post(f"{V1}/recommendations/{found}/accept").status_code)
 
-    threads = [threading.Thread(target=run) for run in (by_policy, by_policy, by_person, by_person)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([by_policy, by_policy, by_person, by_person])
     assert set(codes) <= {200, 409}
     assert summary(served, found)["state"] == "accepted"
     assert len(changes) == 1

@@ -20,7 +20,8 @@ from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import WRITES, Held, holding, lost_leases, writing
 from tests.lakes.stores import SharedStore, new_store
 from tests.servers.postgres import PostgresServer
-from tests.store.together import PATIENCE_S, meanwhile, most_at_once, shared_store
+from tests.store.together import meanwhile, most_at_once, shared_store
+from tests.waiting import PATIENCE_S
 
 NAMES = tuple(TableName("lake", ("db",), f"t{number}") for number in range(12))
 

@@ -22,7 +22,8 @@ from icewright.store.schema import counters
 from icewright.store.transactions import Held, holding, reading, require_locked, writing
 from tests.lakes.stores import SharedStore, new_store
 from tests.servers.postgres import PostgresServer
-from tests.store.together import at_once, meanwhile, most_at_once, shared_store
+from tests.store.together import meanwhile, most_at_once, shared_store
+from tests.waiting import at_once
 
 FACT = Fact(FactKind.QUEUED, "lake", Reason("r", "a task waits"))
 

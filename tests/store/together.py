@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final
 
 import pytest
 from sqlalchemy import Connection, Engine, event, text
@@ -15,11 +15,8 @@ from sqlalchemy import Connection, Engine, event, text
 from icewright.store.transactions import WRITES, reading
 from tests.lakes.stores import SharedStore, postgres_store
 from tests.servers.postgres import PostgresServer
+from tests.waiting import PATIENCE_S, at_once
 
-A = TypeVar("A")
-
-PATIENCE_S: Final = 30.0
-"""So long a test waits for what should come at once: a store in which writers take turns would have it wait forever."""
 _WAITERS: Final = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
@@ -32,18 +29,6 @@ def shared_store(postgres: PostgresServer) -> Iterator[SharedStore]:
     yield shared
     shared.engine.dispose()
     postgres.drop(url)
-
-
-def at_once(calls: Sequence[Callable[[], A]]) -> list[A]:
-    """What calls answer that begin at the same moment, each in a thread of its own; raises what one of them raises."""
-    start = threading.Barrier(len(calls))
-
-    def begun(call: Callable[[], A]) -> A:
-        start.wait(PATIENCE_S)
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [found.result(PATIENCE_S) for found in [pool.submit(begun, call) for call in calls]]
 
 
 class _Open:

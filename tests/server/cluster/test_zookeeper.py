@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import structlog
@@ -24,7 +25,7 @@ from icewright.server.cluster.zookeeper_settings import ZooKeeperSettings
 from tests.servers.certificates import Authority
 from tests.servers.processes import HOST
 from tests.servers.zookeeper import PASSWORD, USER, ZooKeeperServer
-from tests.waiting import until
+from tests.waiting import at_once, until
 
 WAIT_S = 60.0
 STORE = "00000000000000aa"
@@ -143,20 +144,15 @@ def test_a_root_is_one_stores(town: Town) -> None:
 
 def test_of_the_stores_that_come_to_a_new_root_at_once_one_has_it(town: Town) -> None:
     """All find that nobody has it; ZooKeeper lets one create the node."""
-    stores, together, refused = [f"{number:016x}" for number in range(6)], threading.Barrier(6), list[str]()
+    stores, refused = [f"{number:016x}" for number in range(6)], list[str]()
 
     def come(store: str) -> None:
-        together.wait(WAIT_S)
         try:
             town.open(store=store)
         except InvalidConfiguration:
             refused.append(store)
 
-    threads = [threading.Thread(target=come, args=(store,)) for store in stores]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(WAIT_S)
+    at_once([partial(come, store) for store in stores])
     data, _ = town.client().get(f"{town.settings.root}/store")
     assert sorted([*refused, data.decode()]) == stores
 

@@ -54,7 +54,8 @@ from tests.doubles.clock import ManualClock
 from tests.lakes.stores import SharedStore
 from tests.narrowing import not_none
 from tests.servers.postgres import PostgresServer
-from tests.store.together import at_once, meanwhile, most_at_once, shared_store
+from tests.store.together import meanwhile, most_at_once, shared_store
+from tests.waiting import at_once
 
 LAKE = frozenset({"lake"})
 LEASE_MS = 60_000
