@@ -24,7 +24,7 @@ from xdist.workermanage import WorkerController
 
 from icewright.core.extras import without_collection
 from tests.e2e import forks
-from tests.lakes.stores import postgres_store, sqlite_store
+from tests.lakes.stores import SharedStore, postgres_store, sqlite_store
 from tests.servers import java, rest
 from tests.servers.hdfs import Hdfs, await_data_node, hdfs
 from tests.servers.hive import HiveMetastore, hive_metastore
@@ -34,6 +34,7 @@ from tests.servers.zookeeper import ZooKeeperServer, zookeeper_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from sqlalchemy import Engine
 
     from tests.builders.served import Served
 
@@ -159,6 +160,23 @@ def served() -> Served:
     from tests.builders.served import Served  # noqa: PLC0415 - most tests need no server
 
     return Served()
+
+
+@pytest.fixture(scope="module")
+def shared_store(postgres: PostgresServer) -> Iterator[SharedStore]:
+    """One store on PostgreSQL for all tests of a module in turn, each of which empties it."""
+    url = postgres_store(postgres)
+    shared = SharedStore(url)
+    yield shared
+    shared.engine.dispose()
+    postgres.drop(url)
+
+
+@pytest.fixture
+def engine(shared_store: SharedStore) -> Engine:
+    """An empty store on PostgreSQL, for writers at once and for listeners of its own."""
+    shared_store.empty()
+    return shared_store.engine.execution_options()
 
 
 @pytest.fixture

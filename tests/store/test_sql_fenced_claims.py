@@ -18,23 +18,11 @@ from icewright.server.cluster.coordinator import Bucket, SqlCoordinator
 from icewright.store.locks import ASSIGNED
 from icewright.store.scope_filters import bucket_of
 from icewright.store.transactions import WRITES, Held, holding, lost_leases, writing
-from tests.lakes.stores import SharedStore, new_store
-from tests.servers.postgres import PostgresServer
-from tests.store.together import meanwhile, most_at_once, shared_store
+from tests.lakes.stores import new_store
+from tests.store.together import meanwhile, most_at_once
 from tests.waiting import PATIENCE_S
 
 NAMES = tuple(TableName("lake", ("db",), f"t{number}") for number in range(12))
-
-
-@pytest.fixture(scope="module")
-def shared(postgres: PostgresServer) -> Iterator[SharedStore]:
-    yield from shared_store(postgres)
-
-
-@pytest.fixture
-def engine(shared: SharedStore) -> Engine:
-    shared.empty()
-    return shared.engine.execution_options()  # for listeners of its own
 
 
 @pytest.fixture

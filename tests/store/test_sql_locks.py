@@ -20,23 +20,11 @@ from icewright.server.cluster.coordinator import SqlCoordinator
 from icewright.store.locks import LOCKS, TELLS, Lock, LockKind, in_order, lock
 from icewright.store.schema import counters
 from icewright.store.transactions import Held, holding, reading, require_locked, writing
-from tests.lakes.stores import SharedStore, new_store
-from tests.servers.postgres import PostgresServer
-from tests.store.together import meanwhile, most_at_once, shared_store
+from tests.lakes.stores import new_store
+from tests.store.together import meanwhile, most_at_once
 from tests.waiting import at_once
 
 FACT = Fact(FactKind.QUEUED, "lake", Reason("r", "a task waits"))
-
-
-@pytest.fixture(scope="module")
-def shared(postgres: PostgresServer) -> Iterator[SharedStore]:
-    yield from shared_store(postgres)
-
-
-@pytest.fixture
-def engine(shared: SharedStore) -> Engine:
-    shared.empty()
-    return shared.engine.execution_options()  # for listeners of its own
 
 
 def note(connection: Connection, name: str) -> None:

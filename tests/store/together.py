@@ -13,22 +13,11 @@ import pytest
 from sqlalchemy import Connection, Engine, event, text
 
 from icewright.store.transactions import WRITES, reading
-from tests.lakes.stores import SharedStore, postgres_store
-from tests.servers.postgres import PostgresServer
 from tests.waiting import PATIENCE_S, at_once
 
 _WAITERS: Final = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
-
-
-def shared_store(postgres: PostgresServer) -> Iterator[SharedStore]:
-    """One store on PostgreSQL for all tests of a module in turn, each of which empties it."""
-    url = postgres_store(postgres)
-    shared = SharedStore(url)
-    yield shared
-    shared.engine.dispose()
-    postgres.drop(url)
 
 
 class _Open:

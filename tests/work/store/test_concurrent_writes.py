@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -51,27 +51,14 @@ from tests.contracts.samples import (
 )
 from tests.contracts.test_claim_store_contract import seen
 from tests.doubles.clock import ManualClock
-from tests.lakes.stores import SharedStore
 from tests.narrowing import not_none
-from tests.servers.postgres import PostgresServer
-from tests.store.together import meanwhile, most_at_once, shared_store
+from tests.store.together import meanwhile, most_at_once
 from tests.waiting import at_once
 
 LAKE = frozenset({"lake"})
 LEASE_MS = 60_000
 MONTH = Partition(0, "[516]")
 WRITERS = 8
-
-
-@pytest.fixture(scope="module")
-def shared(postgres: PostgresServer) -> Iterator[SharedStore]:
-    yield from shared_store(postgres)
-
-
-@pytest.fixture
-def engine(shared: SharedStore) -> Engine:
-    shared.empty()
-    return shared.engine.execution_options()  # for listeners of its own
 
 
 @pytest.fixture
@@ -126,7 +113,10 @@ class TestBesideEachOther:
 
     def test_looks_at_different_tables(self, engine: Engine, known: SqlTableStore) -> None:
         numbers = range(WRITERS)
-        assert most_at_once(engine, [partial(known.save_record, record(number)) for number in numbers]) == WRITERS
+        assert (
+            most_at_once(engine, [partial(known.save_record, record(number), series=()) for number in numbers])
+            == WRITERS
+        )
 
         def look(number: int) -> Callable[[], None]:
             found = replace(stored(known, number), observed_at=2_000)
