@@ -810,7 +810,7 @@ def known_table(stores: Stores, number: int, dropped_at: int | None) -> TableRec
     waiting = WaitingPlan(f"plan-{number}", found.table_id, found.name, ActionKind.EXPIRE_SNAPSHOTS, REASON, 5)
     store.wait(waiting)
     store.note_exclusion(found.table_id, "not-sorted", ExecutorExclusion(6, "x"))
-    store.lists.save_series(found.table_id, [SeriesPoint(1, 2, 3, 4, 1, 0, 1, 90)])
+    store.save_record(not_none(store.record(found.table_id)), series=[SeriesPoint(1, 2, 3, 4, 1, 0, 1, 90)])
     sightings = stores.sightings()
     sightings.begin(found.table_id)
     return found

@@ -155,7 +155,4 @@ class TableLists(Protocol):
         """Tables whose row changed after a number."""
 
     def series(self, table_id: TableId) -> Sequence[SeriesPoint]:
-        """What looks saw of a table, oldest first, as it was saved."""
-
-    def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
-        """Replace the series of a table."""
+        """What looks saw of a table, oldest first, as it was saved with the record."""

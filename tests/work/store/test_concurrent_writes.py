@@ -125,7 +125,6 @@ class TestBesideEachOther:
 
         assert most_at_once(engine, [look(number) for number in numbers]) == WRITERS
         assert most_at_once(engine, [partial(known.save_plan, plan(f"p{n}", table=n)) for n in numbers]) == WRITERS
-        assert most_at_once(engine, [partial(known.lists.save_series, table_id(n), ()) for n in numbers]) == WRITERS
         later = [[LaterLook(table_id(number), stored(known, number).revision, 5_000)] for number in numbers]
         assert most_at_once(engine, [partial(known.look_later, one) for one in later]) == WRITERS
         assert {stored(known, number).next_look_at for number in numbers} == {5_000}

@@ -43,7 +43,7 @@ from icewright.ports.table_lists import (
 )
 from icewright.ports.table_records import TableRecord
 from icewright.store.documents import pack, unpack
-from icewright.store.locks import Lock, LockKind, table_lock
+from icewright.store.locks import Lock, LockKind
 from icewright.store.schema import LISTED_CHANGED, UNNUMBERED, counters, listed_tables, table_series, tables
 from icewright.store.table_rows import id_columns, is_table, record_of, replacing
 from icewright.store.transactions import asking, reading, writing
@@ -236,11 +236,6 @@ class SqlTableLists:
         with asking(self._engine, beside=True) as connection:  # a series is written with the record that ends a look
             blob = connection.scalar(select(table_series.c.points).where(*is_table(table_series, table_id)))
         return () if blob is None else unpack(_POINTS, blob)
-
-    def save_series(self, table_id: TableId, points: Sequence[SeriesPoint]) -> None:
-        """See the port."""
-        with writing(self._engine, (table_lock(table_id),)) as connection:
-            put_series(connection, table_id, points)
 
 
 def listed_row(record: TableRecord) -> dict[str, Any]:
