@@ -190,9 +190,7 @@ def test_i12_after_an_undo_it_rests_and_then_waits_for_a_person_again(house: Lak
 
 def test_what_nobody_remembers_is_asked_again_and_what_was_queued_is_withdrawn() -> None:
     house = lakehouse()  # a person had snapshots expire
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     live_on(house, 4 * 24)
     (queued,) = expiries(house)
     assert (queued.state, list(house.tables.waiting(limit=9))) == (TaskState.QUEUED, [])
@@ -206,9 +204,7 @@ def test_what_nobody_remembers_is_asked_again_and_what_was_queued_is_withdrawn()
 
 
 def test_what_a_person_approved_and_nobody_carries_out_is_not_planned_anew(house: Lakehouse) -> None:
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     (task,) = house.approve_all()
     live_on(house, 2 * 24)
     assert [each.task_id for each in expiries(house)] == [task.task_id]

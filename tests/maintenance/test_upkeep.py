@@ -172,9 +172,7 @@ def test_e5_a_tag_and_a_rollback_keep_what_they_need() -> None:
 
 def test_a_waiting_expiry_is_withdrawn_when_the_owner_turns_it_off() -> None:
     house = lakehouse()
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     live_on(house, 4 * 24)
     (waiting,) = [task for task in expiries(house) if task.state is TaskState.QUEUED]
     house.catalog.set_properties(NAME, {"icewright.expire-snapshots.enabled": "false"})
@@ -241,9 +239,7 @@ def test_a_waiting_expiry_is_withdrawn_when_the_owner_wants_more_to_stay() -> No
         {"icewright.expire-snapshots.max-hold": "P90D"},
     ):
         house = lakehouse()
-        house.expiries.clear()
-        house.rollbacks.clear()
-        house.restart()
+        house.carry_out_nothing()
         live_on(house, 4 * 24)
         (waiting,) = [task for task in expiries(house) if task.state is TaskState.QUEUED]
         house.catalog.set_properties(NAME, changed)

@@ -128,9 +128,7 @@ def test_a_table_whose_orphans_alone_are_removed_is_looked_at_as_its_window_open
 def test_what_still_waits_when_the_window_closes_is_planned_again_in_the_next_one() -> None:
     house = lakehouse()
     carried_out = dict(house.expiries)
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     live_on(house, 5 * 24)
     assert {task.state for task in expiries(house)} == {TaskState.SUPERSEDED}
     codes = {task.outcome.reason.code for task in expiries(house) if task.outcome is not None}
@@ -147,9 +145,7 @@ def test_what_still_waits_when_the_window_closes_is_planned_again_in_the_next_on
 
 def test_what_is_claimed_too_late_does_not_begin_and_what_has_begun_may_commit() -> None:
     house = lakehouse()
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     live_on(house, 3 * 24)
     while not [task for task in expiries(house) if task.state is TaskState.QUEUED]:
         house.pass_time(MINUTE_MS)
@@ -171,9 +167,7 @@ def test_a_claim_is_answered_however_many_were_left_out(monkeypatch: pytest.Monk
     for name in names:
         house.create(name)
         house.let_expire_once(name)
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     for _ in range(16):
         for name in names:
             house.append(name=name)

@@ -177,9 +177,7 @@ def test_e6_a_lost_ref_that_was_found_is_told_as_a_failed_verification(house: La
 
 def test_servers_and_optimizers_tasks_are_not_mixed_up(house: Lakehouse) -> None:
     del house.carriers[ActionKind.EXPIRE_SNAPSHOTS]
-    house.expiries.clear()
-    house.rollbacks.clear()
-    house.restart()
+    house.carry_out_nothing()
     task_id = queue(house)
     assert Worker(house).claim_if_any() is None
     house.control.loop.round()
