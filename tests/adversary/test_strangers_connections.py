@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +26,7 @@ from tests.conftest import CAMPAIGN
 from tests.e2e.processes import Processes
 from tests.lakes.sqlite import make_lake
 from tests.servers.certificates import Authority
+from tests.servers.in_threads import serving_web
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -120,13 +120,8 @@ def serving(limits: Limits, tls: ssl.SSLContext | None = None, proxies: Any = ()
     with listen("127.0.0.1", 0) as listening:
         port = int(listening.getsockname()[1])
         web = web_server(application, tls, limits, Transport(is_exposed=False, proxies=proxies))
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
+        with serving_web(web, listening):
             yield port
-        finally:
-            web.should_exit = True
-            thread.join()
 
 
 def get(port: int, path: str = "/x", headers: str = "", made: socket.socket | None = None) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -61,6 +60,7 @@ from tests.doubles.ids import SequentialIds
 from tests.doubles.lake import MemoryFile
 from tests.doubles.removals import memory_files, removal_ports
 from tests.lakes.stores import new_store
+from tests.servers.in_threads import serving_web
 
 PORT = 7077
 HOST = f"127.0.0.1:{PORT}"
@@ -238,10 +238,5 @@ def at_a_port(control: ControlPlane, port: int = 0, leading: Leading | None = No
         app = create_app(control, access(new_store(), control.clock, "127.0.0.1", taken), leading=leading)
         web = web_server(app)
         app.state.streams.is_ending = lambda: web.should_exit  # else a page that is open keeps it for three seconds
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
+        with serving_web(web, listening):
             yield f"http://127.0.0.1:{taken}"
-        finally:
-            web.should_exit = True
-            thread.join()

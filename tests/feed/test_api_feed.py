@@ -33,6 +33,7 @@ from tests.builders.served import TOKEN, V1, Served, problem
 from tests.cases import each_case
 from tests.doubles.clock import ManualClock
 from tests.lakes.stores import new_store
+from tests.servers.in_threads import serving_web
 
 ALL = FeedFilter()
 HURRIED = Pace(look_s=0.01, beat_s=0.05, slow_s=0.2, streams_max=3, kept_back=1)
@@ -369,11 +370,5 @@ def running(served: Served) -> Iterator[str]:
         app.state.streams.pace.look_s = 0.01
         web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         app.state.streams.is_ending = lambda: web.should_exit
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
+        with serving_web(web, listening):
             yield f"http://127.0.0.1:{port}"
-        finally:
-            web.should_exit = True
-            thread.join(20)
-            assert not thread.is_alive()

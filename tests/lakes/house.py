@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +53,7 @@ from icewright.work.store.task_store import SqlTaskStore
 from tests.doubles.clock import ManualClock
 from tests.lakes.sqlite import append, files_of, make_lake, make_table
 from tests.lakes.stores import sqlite_store
+from tests.servers.in_threads import serving_web
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -216,10 +216,5 @@ def serving(house: House) -> Iterator[None]:
         app = create_app(house.control, own_access(house, address.token, port))
         write_address(state / "server.json", address)
         web = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
+        with serving_web(web, listening):
             yield
-        finally:
-            web.should_exit = True
-            thread.join()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +41,7 @@ from tests.cases import each_case
 from tests.lakes.stores import new_store
 from tests.narrowing import not_none
 from tests.servers.certificates import Authority
+from tests.servers.in_threads import serving_web
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it is what is tested
 
@@ -71,13 +71,8 @@ def serving(made: Certificate) -> Iterator[int]:
         port = int(listening.getsockname()[1])
         access = Access(TOKEN, loopback_hosts("127.0.0.1", port), served.access.identities, served.audit)
         web = web_server(create_app(served.control, access), made.context())
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
+        with serving_web(web, listening):
             yield port
-        finally:
-            web.should_exit = True
-            thread.join()
 
 
 def test_clients_believe_whom_their_machine_trusts_and_nobody_else(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from tests.servers.in_threads import answering
 
 HOST = "hooks.example.org"
 """What the certificate is for, besides 127.0.0.1."""
@@ -84,20 +85,15 @@ def hooks(authority: tuple[Path, Path] | None = None, address: str = "127.0.0.1"
         def handle_error(self, *_: Any) -> None:
             pass  # a client that went away, or did not like the certificate
 
-    with Server((address, 0), Handler) as server:
-        if authority is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*authority)
-            context.sni_callback = lambda one, name, _context: names.__setitem__(id(one), name)
-            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        state.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+    server = Server((address, 0), Handler)
+    if authority is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*authority)
+        context.sni_callback = lambda one, name, _context: names.__setitem__(id(one), name)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    state.port = server.server_address[1]
+    with answering(server):
+        yield state
 
 
 @cache

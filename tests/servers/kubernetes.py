@@ -17,6 +17,7 @@ from typing import Any
 import kubernetes_validate
 
 from tests.servers.hooks import certificate
+from tests.servers.in_threads import answering
 
 NAMESPACE, NAME, TOKEN = "lakes", "icewright", "token-of-a-service-account"
 PATH = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}/scale"
@@ -132,16 +133,13 @@ def kubernetes_api(folder: Path) -> Iterator[FakeApi]:
         def handle_error(self, *_: Any) -> None:
             pass  # a client that went away
 
-    with Server(("127.0.0.1", 0), Handler) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*files)
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        state.url = f"https://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+    server = Server(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    state.url = f"https://127.0.0.1:{server.server_address[1]}"
+    with answering(server):
         try:
             yield state
         finally:
             ended.set()
-            server.shutdown()
-            thread.join()

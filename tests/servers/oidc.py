@@ -9,7 +9,6 @@ import base64
 import hmac
 import json
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
+
+from tests.servers.in_threads import answering
 
 CLIENT_ID = "icewright"
 CLIENT_SECRET = "the-secret-of-this-client"  # noqa: S105 - not a secret
@@ -214,11 +215,5 @@ def oidc_server() -> Iterator[OidcServer]:
     servers: list[OidcServer] = []
     web = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(servers))
     servers.append(OidcServer(web.server_port))
-    thread = threading.Thread(target=web.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with answering(web):
         yield servers[0]
-    finally:
-        web.shutdown()
-        thread.join()
-        web.server_close()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.servers.in_threads import answering
 from tests.servers.processes import HOST
 
 _BODY = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
@@ -32,11 +32,5 @@ class _Refuses(BaseHTTPRequestHandler):
 def refusing_server() -> Iterator[str]:
     """Its address, while the block runs."""
     server = ThreadingHTTPServer((HOST, 0), _Refuses)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(server):
         yield f"http://{HOST}:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
