@@ -51,6 +51,7 @@ from tests.e2e.processes import Processes, led_by, several_servers, wait_for
 from tests.lakes.sqlite import append, make_lake, make_table, table_name
 from tests.servers.postgres import PASSWORD, USER, PostgresServer
 from tests.servers.s3 import S3Server
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -332,7 +333,7 @@ def test_s3_a_leader_stopped_between_two_files_moves_one_more_at_most(postgres: 
     child.start()
     election = PostgresLeaderElection(engine, lease_ms=LEASE_MS)
     try:
-        until(lambda: moved() >= 3)
+        until(lambda: moved() >= 3, within_s=120)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGSTOP)
         stopped_s, before = time.monotonic(), moved()
@@ -376,7 +377,7 @@ def test_s3_a_leader_stopped_between_the_copy_and_the_delete_of_a_move_deletes_n
     def stands_still() -> None:
         """Behind the copy; what is deleted before that is a trial of the quarantine's own."""
         if any(one.path.startswith(f"s3://{bucket}/held/run-1/") for one in objects.list(held)):
-            until(lambda: second.lead() is not None)
+            until(lambda: second.lead() is not None, within_s=120)
             require_lead(led)
 
     quarantine = CatalogQuarantine(entry, [held], may_change=stands_still)
@@ -390,10 +391,3 @@ def test_s3_a_leader_stopped_between_the_copy_and_the_delete_of_a_move_deletes_n
     second.close()
     engine.dispose()
     postgres.drop(url)
-
-
-def until(holds: Callable[[], object], within_s: float = 120.0) -> None:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.01)

@@ -6,7 +6,7 @@ import resource
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_network
 from pathlib import Path
@@ -27,6 +27,7 @@ from tests.e2e.processes import Processes
 from tests.lakes.sqlite import make_lake
 from tests.servers.certificates import Authority
 from tests.servers.in_threads import serving_web
+from tests.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -56,13 +57,6 @@ def is_closed(made: socket.socket) -> bool:
     except OSError:
         pass
     return True
-
-
-def until(holds: Callable[[], object], within_s: float = 60.0) -> None:
-    until_s = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
 
 
 def test_s2_idle_connections_and_half_sent_bodies_stop_nobody_else(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from icewright.events.sources.cursors import SqlCursors
 from icewright.model.events.events import Channel
 from tests.builders.served import EVENTS, Served
 from tests.servers.mock_kafka import mock_kafka, send
-
-LONG_S = 60
+from tests.waiting import until
 
 
 def config_of(folder: Path, brokers: str) -> Config:
@@ -33,9 +31,7 @@ def test_a_topic_is_listened_to_while_the_server_runs_and_no_longer(tmp_path: Pa
         send(kafka.brokers, kafka.topic("commits"), json.dumps({"table_name": str(EVENTS), "snapshot_id": 5}).encode())
         config = config_of(tmp_path, kafka.brokers)
         with listening_to_events(config, {}, served.control.intake, SqlCursors(served.engine)):
-            deadline_s = time.monotonic() + LONG_S
-            while not served.control.tables.inbox(1) and time.monotonic() < deadline_s:
-                time.sleep(0.02)
+            until(lambda: served.control.tables.inbox(1))
     (stored,) = served.control.tables.inbox(9)
     assert (stored.event.table_name, stored.event.snapshot_id, stored.channel) == (EVENTS, 5, Channel.KAFKA)
     assert threading.active_count() == before

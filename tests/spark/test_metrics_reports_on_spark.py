@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,10 +16,9 @@ from icewright.model.iceberg.tables import Operation
 from tests.builders.served import TOKEN, Served, at_a_port
 from tests.lakes.sqlite import make_table
 from tests.servers.rest import RestCatalogServer
+from tests.waiting import until
 
 pytestmark = pytest.mark.spark
-
-LONG_S = 60
 
 
 @pytest.fixture
@@ -46,9 +44,8 @@ def test_sparks_own_client_reports_commits_and_scans(spark: SparkSession, served
         spark.conf.set(key, value)
     spark.sql("INSERT INTO mirrored.db.events VALUES (1, 'Bonn'), (2, 'Jena')")
     assert spark.sql("SELECT city FROM mirrored.db.events WHERE id = 2").collect()[0]["city"] == "Jena"
-    deadline_s = time.monotonic() + LONG_S  # the client sends behind its user's back, and so does the mirror
-    while not (served.control.tables.inbox(9) and served.control.intake.passed_over) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
+    # The client sends behind its user's back, and so does the mirror.
+    until(lambda: served.control.tables.inbox(9) and served.control.intake.passed_over)
     (stored,) = served.control.tables.inbox(9)
     assert stored.channel is Channel.METRICS_REPORT
     event, snapshot = stored.event, table.refresh().current_snapshot()

@@ -30,6 +30,7 @@ from icewright_spark.parquet.errors import ProofFailed
 from icewright_spark.session.session import iceberg_version
 from tests.lakes.sqlite import BY_CITY, append, make_table, writer
 from tests.spark.loop import DirectServer, SparkLoop
+from tests.waiting import until
 
 pytestmark = pytest.mark.spark
 
@@ -141,13 +142,6 @@ def test_a_failed_proof_stops_every_group(loop: SparkLoop, name: TableName, monk
     assert snapshots(loop) == before
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
-
-
 def python_workers() -> list[psutil.Process]:
     """Spark's daemon of Python workers and the workers themselves."""
     found = []
@@ -196,7 +190,7 @@ def when_it_merges(loop: SparkLoop, act: Callable[[], None]) -> threading.Thread
         return any(stage is not None and stage.numActiveTasks for stage in stages)
 
     def run() -> None:
-        wait_until(are_running)
+        until(are_running)
         time.sleep(2)
         act()
 
@@ -274,7 +268,7 @@ def test_cancelling_ends_the_jobs_and_the_attempt_though_the_workers_hang(
     canceller.join()
 
     assert isinstance(report.result, Cancelled), report.result
-    wait_until(lambda: not loop.spark.sparkContext.statusTracker().getActiveJobsIds())
+    until(lambda: not loop.spark.sparkContext.statusTracker().getActiveJobsIds())
     assert snapshots(loop) == before
     for process in hanging:
         process.resume()

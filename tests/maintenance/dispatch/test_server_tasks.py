@@ -28,6 +28,7 @@ from tests.builders.lakehouse import LEASE_MS, MINUTE_MS, NAME, Lakehouse
 from tests.builders.worker import Worker, hello
 from tests.doubles.expiry import MemoryExpiry
 from tests.narrowing import of_type
+from tests.waiting import until
 
 
 @dataclass
@@ -225,13 +226,11 @@ def test_a_slow_commit_keeps_nothing_else_from_being_done(house: Lakehouse) -> N
         assert begun.wait(60)
         house.notify(house.append(1))
         loop.wake()
-        while house.tables.inbox(1):
-            time.sleep(0.01)
+        until(lambda: not house.tables.inbox(1))
         assert house.tasks.get(task_id).state is TaskState.RUNNING
         assert ("housekeeper", "keep_house") in {(one.thread, one.step) for one in loop.doing}
         go_on.set()
-        while house.tasks.get(task_id).state is not TaskState.SUCCEEDED:
-            time.sleep(0.01)
+        until(lambda: house.tasks.get(task_id).state is TaskState.SUCCEEDED)
     finally:
         go_on.set()
         loop.stop()

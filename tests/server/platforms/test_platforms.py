@@ -6,7 +6,6 @@ import json
 import os
 import ssl
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import ip_network
@@ -44,6 +43,7 @@ from icewright.work.autotune.servers.platform import Resize
 from tests.cases import each_case
 from tests.servers.hooks import Hooks, certificate, hooks
 from tests.servers.kubernetes import NAME, NAMESPACE, TOKEN, FakeApi, kubernetes_api
+from tests.waiting import until
 
 SECRET = "a-secret-of-the-receiver"  # noqa: S105 - of nothing real
 WANTED = Resize("tune-1", 2, 3, Reason("busy-server", "server-1 is busy", {"servers": 2, "cpu_most": 0.9}))
@@ -143,10 +143,8 @@ class TestCommand:
         )
         with pytest.raises(OutcomeUnknown, match="did not end within 2 s"):
             CommandPlatform((sys.executable, "-c", code, str(said)), dict(os.environ), timeout_s=2).resize(WANTED)
-        child, until_s = int(said.read_text()), time.monotonic() + 30
-        while _runs(child):  # the kernel ends it a moment later
-            assert time.monotonic() < until_s
-            time.sleep(0.02)
+        child = int(said.read_text())
+        until(lambda: not _runs(child))  # the kernel ends it a moment later
 
     def test_how_it_ended_says_whether_it_was_done(self) -> None:
         with pytest.raises(Rejected, match="cannot be run: No such file"):
