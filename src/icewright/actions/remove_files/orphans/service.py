@@ -48,7 +48,7 @@ from icewright.model.actions.remove_files import (
 )
 from icewright.model.iceberg.locations import Aliases, CanonicalPath
 from icewright.model.iceberg.names import TableId, TableName
-from icewright.model.iceberg.objects import OddEntry
+from icewright.model.iceberg.objects import Listed, OddEntry
 from icewright.model.iceberg.tables import TableMetadata
 from icewright.ownership.model import Place
 from icewright.ownership.reachable import Progress, Reachable, reachable
@@ -177,16 +177,7 @@ class OrphanFinder:
         for root in place.roots:
             try:
                 for entry in foreign.watched(self._objects.list(CanonicalPath(root))):
-                    if isinstance(entry, OddEntry):
-                        said = f"{wording.quoted(entry.path)}: {entry.reason.text}"
-                        raise _Refusal(Reason("odd-entry", f"below a root there is {said}"))
-                    path = _canonical(self._aliases, entry.path)
-                    if not path.startswith(root):
-                        raise _Refusal(Reason("outside-root", f"a listing of {root!r} has {wording.quoted(path)}"))
-                    if (other := other_format(path, root)) is not None:
-                        said = f"{wording.quoted(path)} is of a table of {other}, which needs files of its own"
-                        raise _Refusal(Reason("other-table-format", said))
-                    listed.add(FoundFile(path, entry))
+                    listed.add(self._found(root, entry))
                     files += 1
             except (StorageUnavailable, Unreadable) as error:
                 gaps.append(Gap(root, Reason(error.code, error.message)))
@@ -200,6 +191,18 @@ class OrphanFinder:
         if (reason := self._around.refusal(place)) is not None:
             raise _Refusal(reason)
         return files, tuple(gaps), foreign.gone()
+
+    def _found(self, root: str, entry: Listed) -> FoundFile:
+        if isinstance(entry, OddEntry):
+            said = f"{wording.quoted(entry.path)}: {entry.reason.text}"
+            raise _Refusal(Reason("odd-entry", f"below a root there is {said}"))
+        path = _canonical(self._aliases, entry.path)
+        if not path.startswith(root):
+            raise _Refusal(Reason("outside-root", f"a listing of {root!r} has {wording.quoted(path)}"))
+        if (other := other_format(path, root)) is not None:
+            said = f"{wording.quoted(path)} is of a table of {other}, which needs files of its own"
+            raise _Refusal(Reason("other-table-format", said))
+        return FoundFile(path, entry)
 
     def _filled(self, listed: DiskSpool, files: int, table_id: TableId) -> OpenSpool:
         """Opens spools that have the listing and the last sightings in them already."""
