@@ -318,6 +318,27 @@ def test_f4_a_table_whose_metadata_is_elsewhere_loses_its_garbage_alone(tmp_path
     assert all_there(lake.a)
 
 
+def test_f4_what_a_copy_commits_for_the_first_time_once_garbage_is_approved_stays(lake: Lake, tmp_path: Path) -> None:
+    copy = copy_of(lake, tmp_path)
+    (imported,) = lake.foreign("left-3.parquet")
+    lake.wait_for_plan()
+    lake.import_into(copy, [imported])
+    lake.days(12)
+    assert all(path.exists() for path in (imported, *lake.garbage))
+    assert lake.held() == {}
+    assert copy.refresh().scan().to_arrow().num_rows == 310
+    assert set(lake.states().values()) <= {IntentState.SKIPPED}
+
+
+def test_f4_what_went_before_a_copy_committed_for_the_first_time_is_not_purged(lake: Lake, tmp_path: Path) -> None:
+    lake.until_quarantined(*lake.garbage)
+    held = lake.held()
+    copy = copy_of(lake, tmp_path)
+    append(copy, range(500, 600))
+    lake.days(20)
+    assert lake.held() == held
+
+
 def test_f4_a_copy_with_no_snapshot_of_its_own_keeps_its_metadata(lake: Lake, tmp_path: Path) -> None:
     copy = copy_of(lake, tmp_path)
     with copy.transaction() as transaction:

@@ -16,8 +16,7 @@ from icewright.actions.remove_files.orphans.foreign_metadata import (
     ForeignMetadata,
     MetadataUuids,
     TablesAround,
-    metadata_elsewhere,
-    watched_folders,
+    metadata_beside,
 )
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
@@ -248,19 +247,14 @@ class ExpiredFilesPlanner:
 def _require_no_copy(doors: ExpiredDoors, table: TableMetadata) -> None:
     """Make sure that no other table's metadata lies beside the table's, or around it.
 
-    A copy of it may need what expired here, and so may a table of another format. One that was declared gone does not;
-    whether it is committed to after all is asked once more before each batch.
+    A copy of it may need what expired here, and so may a table of another format. One that was declared gone does not.
+    Whether either is committed to is asked once more before each batch.
     """
     roots = claim(table, doors.aliases).roots
     place = Place(table.name, table.table_id.uuid.strip().lower(), roots, (), gone=doors.gone(table))
     foreign = ForeignMetadata(doors.objects, place, doors.uuids, table, doors.aliases)
-    watched = watched_folders(place, table, doors.aliases)
-    for folder in watched:
-        for entry in doors.objects.list(CanonicalPath(folder)):
-            foreign.look(entry)
-    for folder in metadata_elsewhere(table, doors.aliases, watched):
-        for entry in doors.objects.list_folder(CanonicalPath(folder)):
-            foreign.look(entry)
+    for entry in metadata_beside(doors.objects, place, table, doors.aliases):
+        foreign.look(entry)
     found = foreign.findings()
     if not found:  # a table of another format has the same files, and goes by metadata of its own
         around = TablesAround(doors.objects, doors.uuids, doors.aliases, doors.limits).refusal(place)

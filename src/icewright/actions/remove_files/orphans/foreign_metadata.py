@@ -19,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from icewright.actions.remove_files.orphans.metadata_files import History, history_of, is_metadata_file, uuid_of
@@ -119,6 +120,20 @@ def metadata_elsewhere(table: TableMetadata, aliases: Aliases, roots: tuple[str,
         with suppress(InvalidLocation):  # it may be anywhere: then nothing is owned
             found.add(aliases.folder(location.rpartition("/")[0]))
     return tuple(sorted(folder for folder in found if not folder.startswith(roots)))
+
+
+def metadata_beside(objects: Objects, place: Place, table: TableMetadata, aliases: Aliases) -> Iterator[Listed]:
+    """What looks like metadata where the table has its own, where it had it before, and where tables have it.
+
+    Raises what the listings raise, and :class:`InvalidLocation` and ``Unsupported`` where a folder cannot be listed.
+    """
+    watched = watched_folders(place, table, aliases)
+    elsewhere = metadata_elsewhere(table, aliases, watched)
+    listings = chain(
+        *(objects.list(CanonicalPath(folder)) for folder in watched),
+        *(objects.list_folder(CanonicalPath(folder)) for folder in elsewhere),
+    )
+    return (listed for listed in listings if is_metadata_file(listed.path))
 
 
 class ForeignMetadata:

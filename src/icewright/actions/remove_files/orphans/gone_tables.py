@@ -14,14 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
-from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, watched_folders
+from icewright.actions.remove_files.orphans.foreign_metadata import ForeignMetadata, MetadataUuids, metadata_beside
 from icewright.catalogs.objects import Objects
 from icewright.catalogs.table_files_port import TableFiles
 from icewright.core import wording
 from icewright.core.completeness import Complete, Gap, Gaps, Known, Partial
-from icewright.core.errors import InvalidMessage, NotAllowed, NotFound, Unavailable
+from icewright.core.errors import (
+    InvalidLocation,
+    InvalidMessage,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+    Unreadable,
+    Unsupported,
+)
 from icewright.core.reasons import Reason
 from icewright.core.times import Instant
 from icewright.model.actions.deletion import DeletionRun, Needs
@@ -32,6 +41,9 @@ from icewright.ownership.model import GoneUuid, Place
 from icewright.ownership.needed_files import NeedsOf, UsersNow
 from icewright.ownership.ownership import Ownership
 from icewright.ownership.registry import Registry
+
+LOOKS_MAX: Final = 3
+"""How often folders of metadata are listed for a commit that is under way to be told from a copy's."""
 
 
 class GoneTables:
@@ -141,24 +153,40 @@ class GoneUuids:
         return self._beside(owned.place(metadata.name), owned)
 
     def place_of(self, name: TableName, files: TableFiles, objects: Objects, uuids: MetadataUuids) -> Known[Place]:
-        """As :meth:`Registry.place_of`; nothing where a table that was declared gone is committed to after all.
+        """As :meth:`Registry.place_of`; nothing where somebody commits to a copy of the table, or to one declared gone.
 
-        Its metadata is looked for where it lay, beside the table's own.
+        Both may begin after files were planned. What a writer of the table itself is about to commit looks like that
+        for a moment, so that it is looked at :data:`LOOKS_MAX` times.
         """
         known = self._registry.place_of(name)
         seen = self._registry.book().get(name)
-        if seen is None or not seen.gone or isinstance(known, Partial):
+        if seen is not None and seen.gone and isinstance(known, Complete):
+            known = self._beside(known, self._registry.ownership_now())
+        if isinstance(known, Partial) or not known.value.roots:
             return known
-        known = self._beside(known, self._registry.ownership_now())
-        if isinstance(known, Partial):
-            return known
-        place, table = known.value, files.roots(name).metadata
+        findings: tuple[Reason, ...] = ()
+        for _ in range(LOOKS_MAX):
+            try:
+                findings = self._found_beside(name, known.value, files, objects, uuids)
+            except NotFound:  # whoever asks what it needs says so
+                return known
+            except (Unreadable, Unsupported, InvalidLocation) as error:
+                gap = Gap(f"what lies beside the metadata of {name}", Reason(error.code, error.message))
+                return Partial(known.value, (gap,), 1)
+            if not findings:
+                break
+        return Gaps().judge(known.value.refused(findings))
+
+    def _found_beside(
+        self, name: TableName, place: Place, files: TableFiles, objects: Objects, uuids: MetadataUuids
+    ) -> tuple[Reason, ...]:
+        """What the folders of its metadata tell. The table is read once more behind them: it knows all of them."""
         aliases = self._registry.aliases_of(name.catalog)
-        foreign = ForeignMetadata(objects, place, uuids, table, aliases)
-        for folder in watched_folders(place, table, aliases):
-            for entry in objects.list(CanonicalPath(folder)):
-                foreign.look(entry)
-        return Gaps().judge(place.refused(foreign.findings()))
+        listed = [*metadata_beside(objects, place, files.roots(name).metadata, aliases)]
+        foreign = ForeignMetadata(objects, place, uuids, files.roots(name).metadata, aliases)
+        for entry in listed:
+            foreign.look(entry)
+        return foreign.findings()
 
     def _beside(self, known: Known[Place], owned: Ownership) -> Known[Place]:
         """The place with those of the declared tables that no table that is known has become."""
