@@ -30,6 +30,7 @@ from icewright.notifications.service import MessageDelivery
 from icewright.policy import settings as policy_settings
 from icewright.server.control import build_control_plane
 from icewright.server.http.app import create_app
+from icewright.work.autotune.sql import SqlDecisions
 from icewright.work.store.table_store import SqlTableStore
 from icewright.work.store.task_store import SqlTaskStore
 from scripts.compare_api import breaking
@@ -109,7 +110,15 @@ def document() -> Any:
     store, clock = new_store(), ManualClock()
     tables, tasks, delivery = SqlTableStore(store), SqlTaskStore(store), MessageDelivery(SqlMessages(store))
     control = build_control_plane(
-        {}, tables, tasks, clock, SequentialIds(), removal_ports(store, clock), SqlUndoRecordStore(store), delivery
+        {},
+        tables,
+        tasks,
+        clock,
+        SequentialIds(),
+        removal_ports(store, clock),
+        SqlUndoRecordStore(store),
+        delivery,
+        decisions=SqlDecisions(store, clock),
     )
     hosts = loopback_hosts("127.0.0.1", _PORT)
     app = create_app(control, Access(_NOBODYS_TOKEN, hosts, SqlIdentities(store), SqlAudit(store)))
