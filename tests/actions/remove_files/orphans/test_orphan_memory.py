@@ -52,7 +52,8 @@ class Endless(Objects):
         return ListedObject(CanonicalPath(path), 5, START - 1, "etag")
 
     def list_folder(self, folder: CanonicalPath) -> Iterator[Listed]:
-        raise AssertionError(f"nobody needs to look into {folder}")
+        assert folder.endswith("/metadata/")
+        yield from ()  # the table's own is elsewhere
 
     def stat(self, path: CanonicalPath) -> ListedObject | None:
         if path == f"{ROOT}schema/schema-0":
