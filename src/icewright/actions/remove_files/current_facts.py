@@ -67,8 +67,8 @@ class FactsNow:
     def now(self, run: DeletionRun, intents: Sequence[Intent], name: TableName) -> Facts | Reason | Never:
         """What is true now; or why it cannot be told now, or that it will never be true for this run."""
         paths = [intent.object.path for intent in intents]
-        place = self._place(name)
         try:
+            place = self._place(name)
             known = self._needs(name, with_checksummed(paths))
         except NotFound as error:
             return Never(Reason("table-gone", error.message))

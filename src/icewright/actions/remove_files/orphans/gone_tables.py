@@ -156,7 +156,8 @@ class GoneUuids:
         """As :meth:`Registry.place_of`; nothing where somebody commits to a copy of the table, or to one declared gone.
 
         Both may begin after files were planned. What a writer of the table itself is about to commit looks like that
-        for a moment, so that it is looked at :data:`LOOKS_MAX` times.
+        for a moment, so that it is looked at :data:`LOOKS_MAX` times. Raises ``NotFound`` where the table is gone, and
+        ``StorageUnavailable``.
         """
         known = self._registry.place_of(name)
         seen = self._registry.book().get(name)
@@ -168,10 +169,8 @@ class GoneUuids:
         for _ in range(LOOKS_MAX):
             try:
                 findings = self._found_beside(name, known.value, files, objects, uuids)
-            except NotFound:  # whoever asks what it needs says so
-                return known
             except (Unreadable, Unsupported, InvalidLocation) as error:
-                gap = Gap(f"what lies beside the metadata of {name}", Reason(error.code, error.message))
+                gap = Gap(f"the folders of the metadata of {name}", Reason(error.code, error.message))
                 return Partial(known.value, (gap,), 1)
             if not findings:
                 break
