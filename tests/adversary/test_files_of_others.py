@@ -18,17 +18,25 @@ import pytest
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table import Table
 
+from icewright.actions.remove_files.adapters.opened import CatalogObjects
 from icewright.actions.remove_files.deleter import NEEDED_ELSEWHERE
+from icewright.actions.remove_files.orphans.foreign_metadata import MetadataUuids
+from icewright.actions.remove_files.orphans.gone_tables import LOOKS_MAX, GoneUuids
+from icewright.catalogs.pointers.table_files import PyIcebergTableFiles
 from icewright.core import fault_points as faults
-from icewright.core.errors import NotAllowed
+from icewright.core.completeness import Complete
+from icewright.core.errors import NotAllowed, Unreadable
 from icewright.core.fault_points import Fault
 from icewright.model.actions.deletion import IntentState
 from icewright.model.events.feed import FactKind, FeedFilter
+from icewright.model.iceberg.locations import CanonicalPath
 from icewright.model.iceberg.names import TableName
+from icewright.model.iceberg.objects import Listed
 from icewright.model.plans.plans import Plan
 from tests.builders.command_line import icewright, within
 from tests.lakes.house import DAY_MS, House, all_there, files, litter, location, on_disk
 from tests.lakes.sqlite import append, database, make_table, rows, table_name, with_tables, writer
+from tests.narrowing import of_type
 
 
 class Lake:
@@ -323,11 +331,12 @@ def test_f4_what_a_copy_commits_for_the_first_time_once_garbage_is_approved_stay
     (imported,) = lake.foreign("left-3.parquet")
     lake.wait_for_plan()
     lake.import_into(copy, [imported])
+    before = {path: path.read_bytes() for path in (imported, *lake.garbage)}
     lake.days(12)
-    assert all(path.exists() for path in (imported, *lake.garbage))
+    assert {path: path.read_bytes() for path in before} == before
     assert lake.held() == {}
     assert copy.refresh().scan().to_arrow().num_rows == 310
-    assert set(lake.states().values()) <= {IntentState.SKIPPED}
+    assert list(lake.states().values()) == [IntentState.SKIPPED] * 3
 
 
 def test_f4_what_went_before_a_copy_committed_for_the_first_time_is_not_purged(lake: Lake, tmp_path: Path) -> None:
@@ -337,6 +346,54 @@ def test_f4_what_went_before_a_copy_committed_for_the_first_time_is_not_purged(l
     append(copy, range(500, 600))
     lake.days(20)
     assert lake.held() == held
+
+
+def point_a(lake: Lake, pointer: str) -> None:
+    with sqlite3.connect(database(lake.house.entry)) as connection:
+        connection.execute("UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = 'a'", (pointer,))
+
+
+@pytest.mark.parametrize("ends_in_look", [1, LOOKS_MAX, LOOKS_MAX + 1])
+def test_f4_a_commit_of_the_table_itself_that_is_under_way_is_no_copy(lake: Lake, ends_in_look: int) -> None:
+    """Its metadata is there before its catalog points to it: it is looked at again, and counts if it stays so."""
+    lake.house.round()
+    before = lake.a.refresh().metadata_location
+    append(lake.a, range(5))
+    written = lake.a.refresh().metadata_location
+    point_a(lake, before)
+    listed: list[CanonicalPath] = []
+
+    class UnderWay(CatalogObjects):
+        def list(self, root: CanonicalPath) -> Iterator[Listed]:
+            listed.append(root)
+            yield from super().list(root)
+            if len(listed) == ends_in_look:
+                point_a(lake, written)
+
+    files_now, objects = PyIcebergTableFiles(lake.house.entry), UnderWay(lake.house.entry, lake.house.clock)
+    gone = GoneUuids(lake.house.control.registry)
+    place = of_type(Complete, gone.place_of(table_name(lake.a), files_now, objects, MetadataUuids())).value
+    is_seen = ends_in_look <= LOOKS_MAX
+    assert [one.code for one in place.findings] == ([] if is_seen else ["other-history"])
+    assert place.owns(CanonicalPath(f"file://{lake.garbage[0]}")) is is_seen
+    assert len(listed) == min(ends_in_look, LOOKS_MAX)
+
+
+def test_f4_nothing_goes_where_the_folders_of_the_metadata_cannot_be_listed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.wait_for_plan()
+    lake.approve()
+
+    def refused(_self: CatalogObjects, folder: CanonicalPath) -> Iterator[Listed]:
+        raise Unreadable(f"{folder} may not be listed")
+
+    monkeypatch.setattr(CatalogObjects, "list", refused)
+    lake.house.round()
+    assert all(path.exists() for path in lake.garbage)
+    assert lake.held() == {}
+    monkeypatch.undo()
+    lake.until_quarantined(*lake.garbage)
 
 
 def test_f4_a_copy_with_no_snapshot_of_its_own_keeps_its_metadata(lake: Lake, tmp_path: Path) -> None:

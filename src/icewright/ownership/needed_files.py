@@ -119,8 +119,8 @@ class OtherTables:
 def _counted(found: Reachable, asked: frozenset[CanonicalPath]) -> Needs:
     """One pass over all files. A size that nobody knows counts as none, so that the budget is the smaller one.
 
-    What a needed file is like counts as needed as well: a table may know one object by two names of its storage, or by
-    two spellings.
+    A path counts as needed where it may be another spelling of a needed one: a table may know one object by two names
+    of its storage, or by two spellings.
     """
     wanted, met = {comparison_key(path) for path in asked}, set[str]()
     table_bytes = 0

@@ -111,9 +111,9 @@ def watched_folders(place: Place, table: TableMetadata, aliases: Aliases) -> tup
 
 
 def metadata_elsewhere(table: TableMetadata, aliases: Aliases, roots: tuple[str, ...]) -> tuple[str, ...]:
-    """The folders outside of these in which the table has its metadata, or had some that its log still names.
+    """The folders outside of ``roots`` where the table has its metadata, or had it by its metadata log.
 
-    A copy of the table commits there as well: it has the settings of the table as it was when it was made.
+    A copy of the table may commit there: it has the settings that the table had when the copy was made.
     """
     found = set()
     for location in (table.metadata_location, *(entry.location for entry in table.metadata_log)):
@@ -123,7 +123,7 @@ def metadata_elsewhere(table: TableMetadata, aliases: Aliases, roots: tuple[str,
 
 
 def metadata_beside(objects: Objects, place: Place, table: TableMetadata, aliases: Aliases) -> Iterator[Listed]:
-    """What looks like metadata where the table has its own, where it had it before, and where tables have it.
+    """Metadata files, by their names, in all folders where the table has, had or by default would have its metadata.
 
     Raises what the listings raise, and :class:`InvalidLocation` and ``Unsupported`` where a folder cannot be listed.
     """

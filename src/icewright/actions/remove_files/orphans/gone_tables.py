@@ -43,7 +43,7 @@ from icewright.ownership.ownership import Ownership
 from icewright.ownership.registry import Registry
 
 LOOKS_MAX: Final = 3
-"""How often folders of metadata are listed for a commit that is under way to be told from a copy's."""
+"""How often the folders of a table's metadata are listed before metadata in them counts as another table's."""
 
 
 class GoneTables:
@@ -153,10 +153,11 @@ class GoneUuids:
         return self._beside(owned.place(metadata.name), owned)
 
     def place_of(self, name: TableName, files: TableFiles, objects: Objects, uuids: MetadataUuids) -> Known[Place]:
-        """As :meth:`Registry.place_of`; nothing where somebody commits to a copy of the table, or to one declared gone.
+        """As :meth:`Registry.place_of`; nothing where the folders of its metadata have that of another table or a copy.
 
-        Both may begin after files were planned. What a writer of the table itself is about to commit looks like that
-        for a moment, so that it is looked at :data:`LOOKS_MAX` times. Raises ``NotFound`` where the table is gone, and
+        A copy in a catalog that is not configured, or a table that was declared gone, may be committed to after files
+        were planned. Metadata that a writer of the table itself has not committed yet looks the same, so the folders
+        are looked at up to :data:`LOOKS_MAX` times. Raises ``NotFound`` where the table is gone, and
         ``StorageUnavailable``.
         """
         known = self._registry.place_of(name)
@@ -179,7 +180,7 @@ class GoneUuids:
     def _found_beside(
         self, name: TableName, place: Place, files: TableFiles, objects: Objects, uuids: MetadataUuids
     ) -> tuple[Reason, ...]:
-        """What the folders of its metadata tell. The table is read once more behind them: it knows all of them."""
+        """What the folders tell. The table is read again after them, so that it has all commits that they show."""
         aliases = self._registry.aliases_of(name.catalog)
         listed = [*metadata_beside(objects, place, files.roots(name).metadata, aliases)]
         foreign = ForeignMetadata(objects, place, uuids, files.roots(name).metadata, aliases)
